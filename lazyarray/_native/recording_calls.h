@@ -103,6 +103,17 @@ ready_again(const Seen *s)
     return alike < 0 ? NULL : Py_NewRef(Py_None);
 }
 
+/* The leaf of a copy of what stays on the host knows what of. */
+static void
+note_host(PyObject *leaf, const Seen *s)
+{
+    if (!s->brought)
+        return;
+    PyObject *host = Py_TYPE(s->item) == types.LazyNdarray ? got(s->item, X.host) : s->item;
+    const Py_ssize_t nbytes = PyArray_Check(host) ? PyArray_NBYTES((PyArrayObject *)host) : limits.LARGE;
+    put(leaf, L.host, nbytes <= limits.SMALL ? host : nbytes < limits.LARGE ? Py_True : Py_None);
+}
+
 /* The operand of a node: what was found, read in this mode (NULL: as it is), with its axes in this order (or None). NULL
 without an error: somebody may write it by now. */
 static PyObject *
@@ -124,11 +135,8 @@ as_read(const Seen *s, PyObject *mode, PyObject *scalar, PyObject *order)
         Py_SETREF(array, PyObject_CallFunctionObjArgs(py.along, array, order, NULL));
     if (array != NULL && array != Py_None)
         leaf = made_leaf(array, s->what == WHOLE ? AT(s->item, L.storage) : s->storage, mode);
-    if (leaf != NULL && s->brought) {
-        PyObject *host = Py_TYPE(s->item) == types.LazyNdarray ? got(s->item, X.host) : s->item;
-        const Py_ssize_t nbytes = PyArray_Check(host) ? PyArray_NBYTES((PyArrayObject *)host) : limits.LARGE;
-        put(leaf, L.host, nbytes <= limits.SMALL ? host : nbytes < limits.LARGE ? Py_True : Py_None);
-    }
+    if (leaf != NULL)
+        note_host(leaf, s);
     Py_XDECREF(array);
     return leaf;
 }

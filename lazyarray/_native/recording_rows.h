@@ -180,17 +180,17 @@ are_whole_numbers(PyObject *array)
     return plain > 0 ? is_contiguous(array) : plain;
 }
 
-/* Whether axes with such strides come in C's order in memory, some of them perhaps turned round. What is taken at positions lies in
-memory as they do. */
+/* Whether axes come in C's order in memory, some of them perhaps turned round; one of length one in any. What is taken at positions
+lies in memory as they do. */
 static int
-come_in_turn(const Py_ssize_t *steps, int ndim)
+come_in_turn(const Py_ssize_t *lengths, const Py_ssize_t *steps, int ndim)
 {
     Py_ssize_t before = PY_SSIZE_T_MAX;
     for (int i = 0; i < ndim; i++) {
         const Py_ssize_t own = steps[i] < 0 ? -steps[i] : steps[i];
-        if (own == 0 || own >= before)
+        if (lengths[i] != 1 && (own == 0 || own >= before))
             return 0;
-        before = own;
+        before = lengths[i] == 1 ? before : own;
     }
     return 1;
 }
@@ -199,11 +199,13 @@ come_in_turn(const Py_ssize_t *steps, int ndim)
 static int
 are_in_turn(PyObject *array)
 {
-    PyObject *strides = PyObject_GetAttr(array, text.strides);
-    Py_ssize_t steps[NPY_MAXDIMS];
-    const int ndim = strides == NULL ? -1 : integers_of(strides, steps);
+    PyObject *strides = PyObject_GetAttr(array, text.strides), *shape = strides == NULL ? NULL : PyObject_GetAttr(array, text.shape);
+    Py_ssize_t lengths[NPY_MAXDIMS], steps[NPY_MAXDIMS];
+    const int ndim = shape == NULL ? -1 : integers_of(shape, lengths);
+    const int alike = ndim >= 0 && integers_of(strides, steps) == ndim;
     Py_XDECREF(strides);
-    return ndim < 0 ? -!!PyErr_Occurred() : come_in_turn(steps, ndim);
+    Py_XDECREF(shape);
+    return alike ? come_in_turn(lengths, steps, ndim) : -!!PyErr_Occurred();
 }
 
 /* What the device takes for the positions of an index along an axis of a length: its array, or with `ranges` a range; a new
@@ -367,9 +369,9 @@ stamp_along(const Along *along, Stamp *stamps)
     return 0;
 }
 
-/* Whether these are the positions still: 1 or 0; -1: an error. */
+/* Whether these are the positions still: 1 or 0; -1: an error. `waiting`: also such as wait to be computed. */
 static int
-are_still(const Along *along, const Stamp *stamps)
+are_still(const Along *along, const Stamp *stamps, int waiting)
 {
     for (Py_ssize_t i = 0; i < along->count; i++) {
         PyObject *index = along->index[i], *writes;
@@ -390,30 +392,13 @@ are_still(const Along *along, const Stamp *stamps)
         if (PyLong_CheckExact(index))
             continue;
         PyObject *storage = stamps[i].storage;
-        if (storage == NULL || Py_TYPE(storage) != types.Storage || got(storage, S.clean) != Py_True)
+        if (storage == NULL || Py_TYPE(storage) != types.Storage
+                || (got(storage, S.clean) != Py_True && !(waiting && got(storage, S.pending) != Py_None)))
             return 0;
         if ((writes = PyObject_GetAttr(storage, text.writes)) == NULL)
             return -1;
         const int alike = same(writes, stamps[i].writes);
         Py_DECREF(writes);
-        if (alike <= 0)
-            return alike;
-    }
-    return 1;
-}
-
-/* The same of positions that may wait: nobody has written to them since. */
-static int
-are_unwritten(const Along *along, const Stamp *stamps)
-{
-    for (Py_ssize_t i = 0; i < along->count; i++) {
-        PyObject *storage = stamps[i].storage;
-        if (storage == NULL || Py_TYPE(storage) != types.Storage
-                || (got(storage, S.clean) != Py_True && got(storage, S.pending) == Py_None))
-            return 0;
-        PyObject *writes = PyObject_GetAttr(storage, text.writes);
-        const int alike = writes == NULL ? -1 : same(writes, stamps[i].writes);
-        Py_XDECREF(writes);
         if (alike <= 0)
             return alike;
     }
@@ -429,128 +414,7 @@ drop_stamps(Stamp *stamps)
     }
 }
 
-/* What an array in C order is for recorded work, computed if it waits: its device array, and its storage beside; NULL, perhaps
-without an error: it is for Python. */
-static PyObject *
-see_table(PyObject *x, Seen *s)
-{
-    s->what = see(x, s);
-    if (s->what == WHOLE && Py_TYPE(s->item) == types.Node) {
-        if (compute_alone(s->item) < 0)
-            return NULL;
-        forget(s);
-        s->what = see(x, s);
-    }
-    if (s->what == WHOLE && Py_TYPE(s->item) != types.Leaf)
-        return NULL;
-    PyObject *array = s->what == WHOLE ? AT(s->item, L.array) : s->what == VIEW && !s->brought ? s->array : NULL;
-    return array != NULL && fortran_of(array) == Py_False ? array : NULL;
-}
-
-/* The positions of an index as an operand, read in its form, which all of them have: a new reference; NULL, perhaps without an
-error: they are for Python. `strided`: whether they are read along its axes. */
-static PyObject *
-position_read(PyObject *index, Seen *s, int *strided)
-{
-    Py_ssize_t lengths[NPY_MAXDIMS], steps[NPY_MAXDIMS];
-    s->what = Py_TYPE(index) == types.LazyNdarray && few_on_host(index) == NULL && !PyErr_Occurred() ? see(index, s) : NONE;
-    if ((s->what != WHOLE && s->what != VIEW) || s->brought || !PyArray_DescrCheck(s->form.dtype)
-            || strchr("ilq", ((PyArray_Descr *)s->form.dtype)->type) == NULL || PyTuple_GET_SIZE(s->form.shape) == 0)
-        return NULL;
-    if (s->what == WHOLE)
-        return s->form.fortran == Py_False ? as_read(s, NULL, NULL, Py_None) : NULL;
-    const int ndim = integers_of(s->form.shape, lengths);
-    if (ndim < 0 || integers_of(s->lies, steps) != ndim)
-        return NULL;
-    const int flat = are_new(lengths, steps, ndim, PyDataType_ELSIZE((PyArray_Descr *)s->form.dtype), 0);
-    if (!flat && !come_in_turn(steps, ndim))
-        return NULL;
-    *strided |= !flat;
-    s->form.fortran = Py_NewRef(Py_False);
-    s->form.size = PyLong_FromSsize_t(PyArray_MultiplyList(lengths, ndim));
-    return s->form.size == NULL ? NULL : as_read(s, flat ? text.flat : text.strided, NULL, Py_None);
-}
-
-/* Whether what recorded work reads of a storage is there, and nobody else's. */
-static int
-is_readable(PyObject *storage)
-{
-    return Py_TYPE(storage) == types.Storage && got(storage, S.clean) == Py_True && !is_held(storage);
-}
-
-/* ``x[i]`` and ``x[i, j]`` of elements, recorded, by positions that were looked at: a new reference; NULL, perhaps without an
-error: it is not to be recorded. Who writes to the positions meanwhile is seen by their stamps. */
-static PyObject *
-elements_recorded(PyObject *x, PyObject *storage, const Along *along, PyArrayObject *meta)
-{
-    Seen table = {NULL}, given[MOST_ALONG] = {{NULL}};
-    PyObject *operands = NULL, *dtypes = NULL, *large = Py_NewRef(no_arguments), *step, *node = NULL, *result = NULL, *bytes = NULL;
-    const Py_ssize_t count = along->count, least = least_bytes(&bytes);
-    long steps = 1;
-    int strided = 0;
-    Py_XDECREF(bytes);
-    if (least != 0 || told_of_errors() != 0 || along->part != NULL || along->axis > 0 || PyArray_NDIM(meta) != count
-            || !PyArray_IS_C_CONTIGUOUS(meta) || PyArray_SIZE(meta) == 0)
-        goto end;
-    PyObject *array = see_table(x, &table);
-    if (array == NULL || (operands = PyTuple_New(1 + 2 * count)) == NULL || (dtypes = PyTuple_New(1 + count)) == NULL)
-        goto end;
-    PyTuple_SET_ITEM(dtypes, 0, Py_NewRef(PyArray_DESCR(meta)));
-    if ((table.what == WHOLE ? AT(table.item, L.storage) : table.storage) != storage
-            || (node = made_leaf(array, storage, text.table)) == NULL)
-        goto end;
-    PyTuple_SET_ITEM(operands, 0, node);
-    node = NULL;
-    if (table.what == WHOLE || table.large != NULL)
-        large = union_of(large, table.what == WHOLE ? got(table.item, L.large) : table.large);
-    for (Py_ssize_t i = 0; large != NULL && i < count; i++) {
-        Seen *s = &given[i];
-        PyObject *one = position_read(along->index[i], s, &strided), *length;
-        if (one == NULL || (i > 0 && same(s->form.shape, given[0].form.shape) <= 0)) {
-            Py_XDECREF(one);
-            goto end;
-        }
-        PyTuple_SET_ITEM(operands, 1 + i, one);
-        PyTuple_SET_ITEM(dtypes, 1 + i, Py_NewRef(s->form.dtype));
-        npy_int64 places = PyArray_DIM(meta, i);
-        PyArray_Descr *int64 = PyArray_DescrFromType(NPY_INT64);
-        length = PyArray_Scalar(&places, int64, NULL);
-        Py_DECREF(int64);
-        if (length == NULL)
-            goto end;
-        PyTuple_SET_ITEM(operands, 1 + count + i, length);
-        if (Py_TYPE(one) == types.Node)
-            steps += PyLong_AsLong(got(one, N.steps));
-        if (s->what == WHOLE || s->large != NULL)
-            large = union_of(large, s->what == WHOLE ? OF(s->item, large) : s->large);
-    }
-    if (large == NULL || steps > limits.MOST_STEPS || (step = PyDict_GetItemWithError(py.takes, dtypes)) == Py_None)
-        goto end;
-    if (step == NULL) {
-        PyObject *made = PyErr_Occurred() ? NULL : PyObject_CallOneArg(py.take_of, dtypes);     /* for the next time */
-        Py_XDECREF(made);
-        goto end;
-    }
-    const Form form = {given[0].form.shape, Py_False, given[0].form.size, got(step, P.output)};
-    node = made_node(got(storage, S.device), step, operands, &form, steps, large, strided ? Py_True : Py_False);
-    if (node == NULL || !is_readable(storage))
-        goto end;
-    for (Py_ssize_t i = 0; i < count; i++) {        /* as in `become` */
-        PyObject *one = PyTuple_GET_ITEM(operands, 1 + i);
-        if (Py_TYPE(one) == types.Leaf && !is_readable(AT(one, L.storage)))
-            goto end;
-    }
-    result = array_of_nodes(&node, 1, Py_None, 0);
-end:
-    Py_XDECREF(node);
-    Py_XDECREF(operands);
-    Py_XDECREF(dtypes);
-    Py_XDECREF(large);
-    forget(&table);
-    for (int i = 0; i < MOST_ALONG; i++)
-        forget(&given[i]);
-    return result;
-}
+#include "recording_taken.h"
 
 /* ``x[index]``, as new memory: a new reference; NULL, perhaps without an error: it is for Python. */
 static PyObject *
@@ -585,8 +449,8 @@ rows_taken(PyObject *x, PyObject *index)
             || (counts && ((writes = PyObject_GetAttr(storage, text.writes)) == NULL
                            || (bounds = PyObject_CallOneArg(py.bounds_of, x)) == NULL)))
         goto end;
-    if (!one && ((result = elements_recorded(x, storage, &along, (PyArrayObject *)meta)) != NULL || PyErr_Occurred())) {
-        if (result != NULL && are_unwritten(&along, stamps) <= 0)
+    if (!one && ((result = rows_recorded(x, storage, &along, (PyArrayObject *)meta)) != NULL || PyErr_Occurred())) {
+        if (result != NULL && are_still(&along, stamps, 1) <= 0)
             Py_CLEAR(result);
         if (result != NULL && counts)
             Py_SETREF(result, PyObject_CallFunctionObjArgs(py.with_bounds, result, x, bounds, writes, NULL));
@@ -605,7 +469,7 @@ rows_taken(PyObject *x, PyObject *index)
     PyObject *found = PyObject_CallMethodObjArgs(device, text.take_at, array, positions, axis, NULL);
     if (found == NULL)
         is_refusal(device);
-    else if (are_still(&along, stamps) > 0)     /* else another thread has written them: Python has it wait */
+    else if (are_still(&along, stamps, 0) > 0)     /* else another thread has written them: Python has it wait */
         result = lazy_of_new(found, device, stream, one);
     if (result != NULL && counts)
         Py_SETREF(result, PyObject_CallFunctionObjArgs(py.with_bounds, result, x, bounds, writes, NULL));
@@ -850,7 +714,7 @@ rows_written(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
             || (open = stamp_along(&along, stamps)) < 0 || (open = are_within(&along, meta, &distinct)) <= 0
             || (keys = positions_of(&along, meta, got(place.storage, S.device), place.stream, ufunc == NULL, &alike)) == NULL
             || (ufunc == NULL && is_array && !alike)        /* of those that are broadcast Python knows which are distinct */
-            || (open = are_still(&along, stamps)) <= 0
+            || (open = are_still(&along, stamps, 0)) <= 0
             || (given = values_for(&place, value, is_array, ufunc != NULL)) == NULL
             || (is_array && (open = has_one_for_each(given, meta, keys, &along)) <= 0)
             || (work = ufunc != NULL ? places_of(ufunc, &along, meta, got(place.storage, S.device), keys, given)

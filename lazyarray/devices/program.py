@@ -26,7 +26,7 @@ class Step(Unique):
     def __init__(self, name: str, function: Callable[..., Any], inputs: tuple[np.dtype, ...], output: np.dtype,
                  scalar: Any = None, indexed: bool = False) -> None:
         self.name, self.function, self.inputs, self.output, self.scalar = name, function, inputs, output, scalar
-        self.indexed, self.takes = indexed, name == "take"
+        self.indexed, self.takes = indexed, name in ("take", "take_rows", "take_along")
 
     @once_made("output")
     def __repr__(self) -> str:

@@ -13,6 +13,7 @@ from ..errors import NotOnDevice
 from ..events.trace import begin, end
 from ..functions import memory_order
 from ..graph import known_ranges
+from ..graph.record.taken import take_of, takes
 from ..settings.options import current as current_options
 from ..storage import facts, handles, transfer, views
 from ..storage.storage import Storage
@@ -392,7 +393,8 @@ def _kept_order(positions: Sequence[Any], keys: Sequence[Any], where: tuple[Any,
 
 
 def for_native() -> dict[str, Any]:
-    return {"order_of_rows": _order_of_rows, "uploaded": uploaded}
+    return {"order_of_rows": _order_of_rows, "uploaded": uploaded, "takes": takes, "take_of": take_of,
+            "getitem": operator.getitem}
 
 
 def _write(device: Device, x: ArrayHandle, view: np.ndarray, work: Callable[[Any], object]) -> None:

@@ -347,5 +347,5 @@ _STEPS: dict[str, Callable[..., _Range | None]] = {
     "clip": _clip, "where": lambda condition, a, b: _ends([*a[:2], *b[:2]]),
     "negative": lambda a: _Range(-a.high, -a.low, a.distinct), "absolute": _absolute,
     "sign": lambda a: _Range(-1, 1), "astype": lambda a: a, "value": lambda a: a._replace(is_number=False),
-    "take": lambda table, *where: table._replace(distinct=False),
+    **dict.fromkeys(("take", "take_rows", "take_along"), lambda table, *where: table._replace(distinct=False)),
 }

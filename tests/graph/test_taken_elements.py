@@ -264,3 +264,151 @@ def test_a_program_of_takings():
     found, expected = program(lnp, on_device), program(np, np.array)
     for one, other in zip(found, expected):
         np.testing.assert_allclose(np.asarray(one), other, rtol=1e-12, atol=1e-18)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("ndim", [1, 2])
+def test_rows(dtype, axis, count, ndim):
+    """As `test_elements_are_numpys`, of rows, whose positions' axes come first in memory."""
+    shape = (6, 5, 4, 3)
+    rng = np.random.default_rng(axis)
+    values = (np.arange(360).reshape(shape) % 60).astype(dtype)
+    index = [rng.integers(-n, n, (7, 2)[:ndim]) for n in shape[axis:axis + count]]
+    x, i = on_device(values), [known(part, n) for part, n in zip(index, shape[axis:])]
+    key, where = (slice(None),) * axis + (*i,), (slice(None),) * axis + (*index,)
+    other = (np.arange(values[where].size) % 7).reshape(values[where].shape).astype(dtype)
+    with lazyarray.trace() as t:
+        found = taken(x, key)
+        more = found + found
+    assert not t.events and pending(found) and pending(more)
+    assert found.dtype == values.dtype and found.shape == values[where].shape and found.strides == values[where].strides
+    y = on_device(other)
+    for _ in range(3):
+        np.testing.assert_array_equal(np.asarray(x[key] * y), values[where] * other)
+        np.testing.assert_array_equal(np.asarray((x[key] * y)[1:]), (values[where] * other)[1:])
+        np.testing.assert_array_equal(np.asarray(x[key].max(axis=0)), values[where].max(axis=0))
+        compiled()
+    np.testing.assert_array_equal(np.asarray(more), values[where] + values[where])
+    np.testing.assert_array_equal(np.asarray(found), values[where])
+
+
+@pytest.mark.parametrize("write", [
+    lambda x, i, j: x.__isub__(x[i]), lambda x, i, j: x.__setitem__(slice(None), x[:, j]),
+    lambda x, i, j: x[:, j].__iadd__(1), lambda x, i, j: x.__setitem__((slice(None), j), x[:, j] * 2 + x[i][:, j]),
+    lambda x, i, j: np.add(x[i], x[:, j].T if x.shape[0] == x.shape[1] else 1, out=x),
+    lambda x, i, j: x.__setitem__(i, x[i] - x[i].mean(axis=1, keepdims=True))])
+def test_rows_become_what_is_taken_of_them(write):
+    rng = np.random.default_rng(3)
+    rows, columns = rng.permutation(60), rng.permutation(40)
+    i, j = known(rows, 60), known(columns, 40)
+    values = rng.random((60, 40))
+    for _ in range(4):
+        x, expected = on_device(values), values.copy()
+        x += 1
+        expected += 1
+        write(x, i, j)
+        write(expected, rows, columns)
+        np.testing.assert_array_equal(np.asarray(x), expected)
+        compiled()
+
+
+def test_many_large_rows_are_taken_at_once():
+    """A kernel of its own takes words of 16 bytes."""
+    x, i = on_device(np.arange(9000.0).reshape(3, 3000)), known(np.arange(1500) % 3, 3)
+    found = taken(x, i)
+    assert not pending(found)
+    np.testing.assert_array_equal(np.asarray(found), np.arange(9000.0).reshape(3, 3000)[np.arange(1500) % 3])
+
+
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_rows_of_no_elements_and_of_few(number):
+    values = np.arange(12.0 * number).reshape(12, number)
+    x, i = on_device(values), known(np.array([[1, -1], [5, 5]]), 12)
+    for _ in range(3):
+        np.testing.assert_array_equal(np.asarray(x[i] + 1), values[[[1, -1], [5, 5]]] + 1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -3])
+def test_along_an_axis(dtype, axis):
+    rng = np.random.default_rng(axis % 3)
+    values = (rng.integers(0, 60, (4, 5, 6))).astype(dtype)
+    index = np.moveaxis(rng.integers(-values.shape[axis], values.shape[axis], (3, *np.delete(values.shape, axis))), 0,
+                        axis % 3).copy()
+    x, i = on_device(values), known(index, values.shape[axis])
+    with lazyarray.trace() as t:
+        found = np.take_along_axis(x, i, axis)
+        more = found + found
+    expected = np.take_along_axis(values, index, axis)
+    assert not t.events and pending(found) and found.dtype == expected.dtype and found.shape == expected.shape
+    for _ in range(3):
+        np.testing.assert_array_equal(np.asarray(np.take_along_axis(x, i, axis) == found), expected == expected)
+        compiled()
+    np.testing.assert_array_equal(np.asarray(more), expected + expected)
+    np.testing.assert_array_equal(np.asarray(found), expected)
+    x[:] = 0
+    i[:] = 0
+    np.testing.assert_array_equal(np.asarray(np.take_along_axis(x, i, axis)), np.zeros_like(expected))
+
+
+def test_what_an_order_takes_along_an_axis():
+    """Positions of which it is known how far they reach, without a wait; seen otherwise, they are taken as before."""
+    values = np.random.default_rng(0).random((40, 30))
+    x = on_device(values)
+    for axis in (0, 1):
+        with lazyarray.trace() as t:
+            order = np.argsort(x, axis=axis)
+            found = np.take_along_axis(x * 2, order, axis=axis) - 1
+            integers = np.take_along_axis(order, order, axis)
+            best = np.take_along_axis(x, np.expand_dims(x.argmax(axis=axis), axis), axis)
+        assert not t.events
+        there = values.argsort(axis=axis)
+        np.testing.assert_array_equal(np.asarray(found), np.sort(values * 2, axis=axis) - 1)
+        np.testing.assert_array_equal(np.asarray(integers), np.take_along_axis(there, there, axis))
+        np.testing.assert_array_equal(np.asarray(best), values.max(axis=axis, keepdims=True))
+        with lazyarray.trace() as t:
+            again = x[integers[0], 0]
+        assert not t.events or axis == 1
+        np.testing.assert_array_equal(np.asarray(again), values[np.take_along_axis(there, there, axis)[0], 0])
+        for seen in (lambda a: a[::-1], lambda a: a.T, lambda a: a[:, :1], lambda a: a[:, ::2]):
+            for i, j in ((order, there),):
+                if seen(j).shape[1 - axis] == values.shape[1 - axis]:
+                    np.testing.assert_array_equal(np.asarray(np.take_along_axis(x, seen(i), axis)),
+                                                  np.take_along_axis(values, seen(j), axis))
+    np.testing.assert_array_equal(np.asarray(np.take_along_axis(x.ravel(), order.ravel(), None)),
+                                  np.take_along_axis(values.ravel(), there.ravel(), None))
+    for wrong in (lambda a, i: np.take_along_axis(a, i + 30, 1), lambda a, i: np.take_along_axis(a, i, 2),
+                  lambda a, i: np.take_along_axis(a, i[0], 1), lambda a, i: np.take_along_axis(a, i * 1.0, 1)):
+        with pytest.raises((IndexError, ValueError)):
+            wrong(values, there)
+        with pytest.raises((IndexError, ValueError)):
+            wrong(x, order)
+
+
+@pytest.mark.parametrize("case", [
+    lambda i, j, k: (i[:, None], j), lambda i, j, k: (i, j[:, None], k), lambda i, j, k: (3, j, k),
+    lambda i, j, k: (i, -2, k), lambda i, j, k: (i[:, None, None], j[:, None], k),
+    lambda i, j, k: (i, slice(None), slice(None)), lambda i, j, k: (i[:, None], j, slice(None)),
+    lambda i, j, k: (slice(None), j[:, None], k), lambda i, j, k: (slice(None), slice(None), k.reshape(2, 2)),
+    lambda i, j, k: (i[:1], j), lambda i, j, k: (i[::-1, None], j[::2]), lambda i, j, k: (slice(None), 1, k)])
+@pytest.mark.parametrize("few", [False, True])
+def test_positions_of_different_shapes(case, few):
+    """Also whole numbers among them, and a few that the host has."""
+    rng = np.random.default_rng(4)
+    values = rng.random((6, 7, 8))
+    index = [rng.integers(-n, n, 4) for n in values.shape]
+    x, parts = on_device(values), [known(part, n) for part, n in zip(index, values.shape)]
+    if few:
+        parts[-1] = lazyarray.asarray(index[-1])
+    for turn in range(4):
+        key, where = case(*parts), case(*index)
+        found = x[key]
+        expected = values[where]
+        assert found.shape == expected.shape and found.strides == expected.strides
+        np.testing.assert_array_equal(np.asarray(found * 2 + turn), expected * 2 + turn)
+        np.testing.assert_array_equal(np.asarray(x[key]), expected)
+        index[-1][0] = turn         # which may be what the host's are
+        parts[-1][0] = turn
+        compiled()

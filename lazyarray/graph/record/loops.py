@@ -18,8 +18,7 @@ from ...functions.kinds import NUMBERS
 if TYPE_CHECKING:
     from ...devices import Device
 
-__all__ = ["Rule", "cast", "cast_steps", "casts", "learn", "like_ufuncs", "named", "rule_of", "rules", "take_of",
-           "takes"]
+__all__ = ["Rule", "cast", "cast_steps", "casts", "learn", "like_ufuncs", "named", "rule_of", "rules"]
 
 
 class Rule:
@@ -189,29 +188,3 @@ def named(device: Device, name: str, function: Callable[..., Any], inputs: tuple
         step = step_of(name, function, inputs, output, None, indexed)
         found = _named[key] = step if device.fuses(step) else None
     return found    # type: ignore[return-value]
-
-
-# -- elements that positions name ----------------------------------------------------------------
-
-#: The dtype of a table and those of positions along its axes -> what `take_of` has found.
-takes: dict[tuple[np.dtype, ...], Step | None] = {}
-
-
-def take_of(dtypes: tuple[np.dtype, ...]) -> Step | None:
-    """The step that takes an element of a table for each position along its axes: its operands are the table, the
-    positions, and the lengths of the axes (int64). `dtypes`: those of the table and of the positions.
-    """
-    found = takes.get(dtypes, dtypes)
-    if found is dtypes:
-        lengths = (np.dtype(np.int64),) * (len(dtypes) - 1)
-        found = None
-        if HOLDABLE.issuperset(dtypes):
-            found = named(devices.current(), "take", _taken, (*dtypes, *lengths), dtypes[0])
-        takes[dtypes] = found
-    return found    # type: ignore[return-value]
-
-
-def _taken(table: Any, *where: Any) -> Any:
-    count = len(where) // 2
-    shape = tuple([int(n) for n in where[count:]])
-    return devices.current().take_at(table if table.shape == shape else table.reshape(shape), where[:count])

@@ -113,7 +113,7 @@ class Operands:
                 one = host if host.nbytes <= upload_cache.SMALL else True
                 self.items[position] = leaf = Leaf(storage.root, storage, "flat", one if host.nbytes < LARGE else None)
                 self.metas[position] = storage.root
-                self._count(leaf)
+                self.count(leaf)
         return True
 
     def _append(self, kind: Any, item: Any, meta: Any, source: Any) -> None:
@@ -141,7 +141,7 @@ class Operands:
         if found is None:       # who holds memory of it may write there
             return False
         self._append(found.array.dtype, found, found.array, x)
-        self._count(found)
+        self.count(found)
         return self._is_on(storage.device, found.array)
 
     def _is_on(self, device: Any, array: Any = None, place: int | None = None) -> bool:
@@ -154,7 +154,8 @@ class Operands:
             self.place = place
         return True
 
-    def _count(self, leaf: Leaf) -> None:
+    def count(self, leaf: Leaf) -> None:
+        """Note what a leaf keeps alive, if that is much."""
         storage = leaf.storage
         nbytes = leaf.array.nbytes if leaf.array is storage.root else storage.nbytes
         if nbytes >= LARGE:
@@ -179,7 +180,7 @@ class Operands:
             return False
         self.items[position], self.metas[position] = leaf, leaf.array
         self.steps -= item.steps
-        self._count(leaf)
+        self.count(leaf)
         return True
 
     def keep(self, count: int) -> None:
@@ -286,7 +287,7 @@ def fits(device: Any, nbytes: int) -> bool:
 
 
 def is_strided(item: Any, size: int) -> bool:
-    return item.mode != "flat" if type(item) is Leaf else type(item) is Node and item.size != size
+    return item.mode == "strided" if type(item) is Leaf else type(item) is Node and item.size != size
 
 
 def brought(x: Any, function: Any) -> Storage | None:

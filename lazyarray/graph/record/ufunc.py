@@ -24,7 +24,7 @@ from .. import known_ranges, memory_bound, programs, waiting
 from ..node import MOST_STEPS, Leaf, Node, native
 from . import reductions
 from .call_cache import Known, keep, keep_places, known
-from .loops import Rule, cast, cast_steps, rule_of, rules, take_of, takes
+from .loops import Rule, cast, cast_steps, rule_of, rules
 from .memory_order import axes_of
 from .operands import LARGE_RESULT, Operands, brought, ready_array, whole
 
@@ -173,7 +173,7 @@ def bind(array_type: type, others: dict[str, Any]) -> None:
             "changing": changing, "device_of": handles.device_of, "meta_of": handles.meta_of,
             "brought": brought, "overlap": views.overlap, "all_ended": all_ended,
             "bounds_of": facts.bounds_of, "with_bounds": facts.with_bounds, "note_range": known_ranges.note,
-            "casts": cast_steps, "takes": takes, "take_of": take_of, "empty": np.empty, "zeros": np.zeros,
+            "casts": cast_steps, "empty": np.empty, "zeros": np.zeros,
             "full": np.full, "full_like": np.full_like,
             "unfused": programs.unfused, "joined": programs.joined, "reformed": reformed,
             "MOST_STEPS": MOST_STEPS, "MOST_READERS": _MOST_READERS, "LONG": _LONG, "LONGEST": _LONGEST,

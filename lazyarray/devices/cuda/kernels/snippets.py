@@ -210,12 +210,32 @@ def _rest(step: Step) -> str | None:
     return f"out0 = {none} ? 0 : in0 % in1"
 
 
-def _take(count: int) -> str:
-    """The element of a table that positions along so many axes name; the lengths of these come last."""
-    at = "0"
+_ALONG = """
+  const long long o = at >> 32 == 0 && in3 >> 32 == 0 ? (unsigned int)at / (unsigned int)in3 : at / in3;
+  const long long w = in4 == 1 ? 0 : at % in4;
+  out0 = in0[(o * in2 + lz_position(in1, in2)) * in4 + w]"""
+#: Where an element lies in a row, and the row among those that each position names.
+_IN_ROW = """
+  long long w, f;
+  if (at >> 32 == 0 && {front} >> 32 == 0 && {row} >> 32 == 0) {{
+    const unsigned int i = (unsigned int)at, n = (unsigned int){row};
+    w = i % n, f = i / n % (unsigned int){front};
+  }} else w = at % {row}, f = at / {row} % {front};
+"""
+
+
+def _take(step: Step) -> str:
+    """The element of a table that positions along axes name; the lengths of these come last, and of rows the elements
+    in front of them and behind.
+    """
+    count = (len(step.inputs) - 1 - 2 * step.indexed) // 2
+    at = "f" if step.indexed else "0"
     for k in range(1, count + 1):
         at = f"({at}) * in{count + k} + lz_position(in{k}, in{count + k})"
-    return f"out0 = in0[{at}]"
+    if not step.indexed:
+        return f"out0 = in0[{at}]"
+    front, row = f"in{2 * count + 1}", f"in{2 * count + 2}"
+    return f"{_IN_ROW.format(front=front, row=row)}  out0 = in0[({at}) * {row} + w]"
 
 
 _LOG2 = """
@@ -247,7 +267,7 @@ _OWN: dict[str, Callable[[Step], str | None]] = {
     "index": lambda step: "out0 = (out0_type)at",
     "at_place": lambda step: "out0 = at == in2 ? in1 : in0",
     "triangle": lambda step: _TRIANGLE,
-    "take": lambda step: _take(len(step.inputs) // 2),
+    "take": _take, "take_rows": _take, "take_along": lambda step: _ALONG,
     "isclose": lambda step: _CLOSE.format(T=type_of(step.inputs[0])),
     "isclose_or_nan": lambda step: _CLOSE.format(T=type_of(step.inputs[0])) + " || (isnan(in0) && isnan(in1))",
     "own_floor_divide": lambda step: _divide(step, "q"),

@@ -1,0 +1,115 @@
+"""Recording of what positions name: ``x[i]``, ``x[i, j]`` and ``x[:, i]``, and ``take_along_axis``.
+
+A step takes elements of a table, an operand that is read by no element's own place: one kernel takes them and computes
+what comes of them. Positions are known to lie within before, as where they are not recorded; those of indexes are
+looked at in `_native/recording_rows.h`.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ... import devices
+from ...devices.base import HOLDABLE
+from ...devices.program import Step
+from ...errors.own_threads import others_run
+from ...storage import facts, handles
+from ...storage.statements import held
+from ...storage.storage import Storage
+from .. import known_ranges
+from ..node import least_bytes, native
+from .loops import named
+from .operands import Operands, leaf_of
+from .ufunc import recorded
+
+__all__ = ["along_axis", "take_of", "takes"]
+
+_int64 = np.dtype(np.int64)
+
+#: Key -> what `take_of` has found.
+takes: dict[tuple[Any, ...], Step | None] = {}
+
+
+def take_of(key: tuple[Any, ...]) -> Step | None:
+    """The step that takes an element of a table for each position along its axes: its operands are the table, the
+    positions, and the lengths of the axes (int64). `key`: the dtypes of the table and of the positions; with None
+    behind them it takes rows, one behind the other, and has two more operands: the elements of the axes in front of
+    those that the positions are along, and of those behind them.
+    """
+    found = takes.get(key, key)
+    if found is key:
+        rows = key[-1] is None
+        dtypes, found = key[:len(key) - rows], None
+        numbers = (_int64,) * (len(dtypes) - 1 + 2 * rows)
+        if HOLDABLE.issuperset(dtypes):
+            found = named(devices.current(), "take_rows" if rows else "take", _rows_taken if rows else _taken,
+                          (*dtypes, *numbers), dtypes[0], rows)
+        takes[key] = found
+    return found    # type: ignore[return-value]
+
+
+def _taken(table: Any, *where: Any) -> Any:
+    count = len(where) // 2
+    shape = tuple([int(n) for n in where[count:]])
+    keys = [int(key) % n if isinstance(key, np.generic) else key for key, n in zip(where, shape)]
+    return devices.current().take_at(table if table.shape == shape else table.reshape(shape), keys)
+
+
+def _rows_taken(table: Any, *where: Any) -> Any:
+    *where, front, row, at = where      # type: ignore[assignment]
+    device, count = devices.current(), len(where) // 2
+    lengths = [int(n) for n in where[count:]]
+    common = np.broadcast_shapes(*[key.shape for key in where[:count]])
+    keys = [int(key) % n if isinstance(key, np.generic) else device.xp.broadcast_to(key, common).reshape(-1)
+            for key, n in zip(where, lengths)]
+    found = device.take_at(table.reshape((int(front), *lengths, int(row))), keys, 1)
+    return found.transpose(1, 0, 2).reshape(at.shape)
+
+
+def along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+    """``numpy.take_along_axis`` where all axes but one are the same, and it is known that the positions lie within."""
+    if native is None or type(arr) is not handles.array_type or type(indices) is not handles.array_type or (
+            least_bytes() is None or type(axis) is not int or native.is_light(arr) or native.is_light(indices)):
+        return None
+    return held((arr, indices), _along_axis, arr, indices, axis) if others_run() else _along_axis(arr, indices, axis)
+
+
+def _along_axis(arr: Any, indices: Any, axis: int) -> Any:
+    storage, meta, places = arr._self_storage, handles.meta_of(arr), handles.meta_of(indices)
+    if not -meta.ndim <= axis < meta.ndim or places.ndim != meta.ndim or type(storage) is not Storage or (
+            meta.dtype not in HOLDABLE or places.dtype.char not in "ilq"):
+        return None
+    axis %= meta.ndim
+    n, inner = meta.shape[axis], math.prod(meta.shape[axis + 1:])
+    if not places.size or not (meta.flags.c_contiguous and places.flags.c_contiguous) or (
+            places.shape[:axis] != meta.shape[:axis] or places.shape[axis + 1:] != meta.shape[axis + 1:]):
+        return None
+    known_ranges.note(arr)      # before they are computed, for what is taken of it
+    known_ranges.note(indices)
+    bounds = facts.bounds_of(indices)
+    if bounds is None or bounds[0] < -n or bounds[1] >= n:
+        return None
+    handles.device_of(arr)
+    table, step, least, given = leaf_of(arr), _step_along(meta.dtype, places.dtype), least_bytes(), Operands()
+    if table is None or storage.loans or step is None or least is None or not given.add(indices) or (
+            not given.settle(None, (), meta.dtype.itemsize, least)):
+        return None
+    table.mode = "table"
+    given.count(table)
+    given.made(step, (table, *given.items, np.int64(n), np.int64(places.shape[axis] * inner), np.int64(inner)))
+    return recorded(given)
+
+
+def _step_along(dtype: np.dtype, positions: np.dtype) -> Step | None:
+    """Its operands are a table, positions along an axis, the length of that, and elements of the result for each
+    element of the axes in front of it; and elements of the axes behind it.
+    """
+    return named(devices.current(), "take_along", _taken_along, (dtype, positions, _int64, _int64, _int64), dtype, True)
+
+
+def _taken_along(table: Any, positions: Any, length: Any, each: Any, row: Any, at: Any) -> Any:
+    xp, n, inner = devices.current().xp, int(length), int(row)
+    where = (at // each * n + xp.remainder(positions, positions.dtype.type(n))) * inner + at % inner
+    return table.reshape(-1).take(where)
