@@ -71,7 +71,7 @@ def interp(xp_: Any, /, x: Any, xp: Any, fp: Any, left: Any = None, right: Any =
     x, xs, ys = (array(xp_, x, float), array(xp_, xs, float),
                  array(xp_, ys, complex if ys.dtype.kind == "c" else float))
     if xs.size and ys.dtype.kind == "f" and period is None and all(
-            v is None or type(v) in (int, float) for v in (left, right)):
+            v is None or type(v) in (int, float) and not is_negative_zero(v) for v in (left, right)):
         return devices.current().interpolated(x, xs, ys, left, right)
     x, xs, ys = (a if a._c_contiguous else xp_.ascontiguousarray(a) for a in (x, xs, ys))
     if ys.dtype.kind != "c" and any(isinstance(v, complex) for v in (left, right)):

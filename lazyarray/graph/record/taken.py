@@ -98,18 +98,19 @@ def _along_axis(arr: Any, indices: Any, axis: int) -> Any:
         return None
     table.mode = "table"
     given.count(table)
-    given.made(step, (table, *given.items, np.int64(n), np.int64(places.shape[axis] * inner), np.int64(inner)))
+    numbers = n, places.shape[axis] * inner, inner, math.prod(meta.shape[:axis])
+    given.made(step, (table, *given.items, *[np.int64(number) for number in numbers]))
     return recorded(given)
 
 
 def _step_along(dtype: np.dtype, positions: np.dtype) -> Step | None:
-    """Its operands are a table, positions along an axis, the length of that, and elements of the result for each
-    element of the axes in front of it; and elements of the axes behind it.
+    """Its operands are a table, positions along an axis, the length of that, how many elements of the result there are
+    for each of the axes in front of it, and how many of the axes behind it, and in front of it.
     """
-    return named(devices.current(), "take_along", _taken_along, (dtype, positions, _int64, _int64, _int64), dtype, True)
+    return named(devices.current(), "take_along", _taken_along, (dtype, positions, *(_int64,) * 4), dtype, True)
 
 
-def _taken_along(table: Any, positions: Any, length: Any, each: Any, row: Any, at: Any) -> Any:
+def _taken_along(table: Any, positions: Any, length: Any, each: Any, row: Any, front: Any, at: Any) -> Any:
     xp, n, inner = devices.current().xp, int(length), int(row)
     where = (at // each * n + xp.remainder(positions, positions.dtype.type(n))) * inner + at % inner
     return table.reshape(-1).take(where)

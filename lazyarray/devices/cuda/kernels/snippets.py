@@ -210,8 +210,10 @@ def _rest(step: Step) -> str | None:
     return f"out0 = {none} ? 0 : in0 % in1"
 
 
+#: Threads beyond the last element compute, too, though nothing is written: they read what is there.
 _ALONG = """
-  const long long o = at >> 32 == 0 && in3 >> 32 == 0 ? (unsigned int)at / (unsigned int)in3 : at / in3;
+  long long o = at >> 32 == 0 && in3 >> 32 == 0 ? (unsigned int)at / (unsigned int)in3 : at / in3;
+  if (o >= in5) o = 0;
   const long long w = in4 == 1 ? 0 : at % in4;
   out0 = in0[(o * in2 + lz_position(in1, in2)) * in4 + w]"""
 #: Where an element lies in a row, and the row among those that each position names.
