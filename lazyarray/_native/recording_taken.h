@@ -1,4 +1,5 @@
-/* What positions name, recorded: ``x[i]``, ``x[i, j]`` and ``x[:, i]`` by the steps of `graph/record/taken.py`. */
+/* What positions along the first axes name, recorded: ``x[i]`` and ``x[i, j]``, elements or rows, by the steps of
+`graph/record/taken.py`. Those along others come first in memory, unlike what they meet then. */
 
 /* Elements of rows that are recorded at most: of larger ones a kernel that takes words of 16 bytes is quicker. */
 #define MOST_RECORDED ((npy_intp)1 << 22)
@@ -49,7 +50,7 @@ see_position(PyObject *index, Seen *s, int *flat)
     const int is_range = few != NULL && (!PyArray_IS_C_CONTIGUOUS(few) || are_even(few, &reach, &first, &mark));
     s->what = Py_TYPE(index) == types.LazyNdarray && !is_range && !PyErr_Occurred() ? see(index, s) : NONE;
     if ((s->what != WHOLE && s->what != VIEW) || s->brought != (few != NULL) || !PyArray_DescrCheck(s->form.dtype)
-            || strchr("ilq", ((PyArray_Descr *)s->form.dtype)->type) == NULL || PyTuple_GET_SIZE(s->form.shape) == 0)
+            || strchr("bhilqBHIL", ((PyArray_Descr *)s->form.dtype)->type) == NULL || PyTuple_GET_SIZE(s->form.shape) == 0)
         return -!!PyErr_Occurred();
     if (s->what == WHOLE || s->brought)
         return s->what != WHOLE || s->form.fortran == Py_False;
@@ -133,16 +134,6 @@ is_readable(PyObject *storage)
     return Py_TYPE(storage) == types.Storage && got(storage, S.clean) == Py_True && !is_held(storage);
 }
 
-/* The order of the axes of rows whose positions' axes come first in memory: behind those in front of them. A new tuple. */
-static PyObject *
-order_behind(int positions, int front, int all)
-{
-    npy_intp order[2 * NPY_MAXDIMS];
-    for (int i = 0; i < all; i++)
-        order[i] = i < front ? positions + i : i < front + positions ? i - front : i;
-    return PyArray_IntTupleFromIntp(all, order);
-}
-
 /* The form of what is taken, as it lies in memory: the axes of the positions, and then the others of the table. 0: it is too large. */
 static int
 form_of_taken(const npy_intp *common, int ndim, const npy_intp *others, int more, Form *form)
@@ -159,7 +150,7 @@ form_of_taken(const npy_intp *common, int ndim, const npy_intp *others, int more
     return form->shape != NULL && form->size != NULL;
 }
 
-/* ``x[i]``, ``x[i, j]`` and ``x[:, i]`` by positions that were looked at: a new reference; NULL, perhaps without an error: it is not
+/* ``x[i]`` and ``x[i, j]`` by positions that were looked at: a new reference; NULL, perhaps without an error: it is not
 to be recorded. Who writes to the positions meanwhile is seen by their stamps. */
 static PyObject *
 rows_recorded(PyObject *x, PyObject *storage, const Along *along, PyArrayObject *meta)
@@ -167,28 +158,27 @@ rows_recorded(PyObject *x, PyObject *storage, const Along *along, PyArrayObject 
     Seen table = {NULL}, given[MOST_ALONG] = {{NULL}};
     Form form = {NULL};
     PyObject *operands = NULL, *dtypes = NULL, *large = Py_NewRef(no_arguments), *step, *node = NULL, *result = NULL, *bytes = NULL;
-    PyObject *back = NULL, *places = NULL;
+    PyObject *places = NULL;
     const Py_ssize_t count = along->count, least = least_bytes(&bytes);
-    const int front = (int)along->axis, next = front + (int)count, more = PyArray_NDIM(meta) - (int)count;
+    const int more = PyArray_NDIM(meta) - (int)count;
+    const npy_intp *others = PyArray_DIMS(meta) + count;
     int flat[MOST_ALONG], ndim = 0, strided = 0;
-    npy_intp common[NPY_MAXDIMS], others[NPY_MAXDIMS];
+    npy_intp common[NPY_MAXDIMS];
     long steps = 1;
     Py_XDECREF(bytes);
-    if (least != 0 || told_of_errors() != 0 || along->part != NULL || more < 0 || !PyArray_IS_C_CONTIGUOUS(meta)
+    if (least != 0 || told_of_errors() != 0 || along->part != NULL || along->axis > 0 || more < 0 || !PyArray_IS_C_CONTIGUOUS(meta)
             || PyArray_SIZE(meta) == 0)
         goto end;
     for (Py_ssize_t i = 0; i < count; i++)
         if (see_position(along->index[i], &given[i], &flat[i]) <= 0
                 || (given[i].what != NUMBER && !broadcast_with(given[i].form.shape, common, &ndim)))
             goto end;
-    memcpy(others, PyArray_DIMS(meta), front * sizeof *others);
-    memcpy(others + front, PyArray_DIMS(meta) + next, (more - front) * sizeof *others);
     if (!form_of_taken(common, ndim, others, more, &form) || (places = PyArray_IntTupleFromIntp(ndim, common)) == NULL
-            || (front && (back = order_behind(ndim, front, ndim + more)) == NULL) || bring(py.getitem, given, count) <= 0)
+            || bring(py.getitem, given, count) <= 0)
         goto end;
     PyObject *array = see_table(x, &table);
     if (array == NULL || (table.what == WHOLE ? AT(table.item, L.storage) : table.storage) != storage
-            || (operands = PyTuple_New(1 + 2 * count + (more ? 2 : 0))) == NULL
+            || (operands = PyTuple_New(1 + 2 * count + (more ? 1 : 0))) == NULL
             || (dtypes = PyTuple_New(1 + count + (more ? 1 : 0))) == NULL || (node = made_leaf(array, storage, text.table)) == NULL)
         goto end;
     PyTuple_SET_ITEM(operands, 0, node);
@@ -199,7 +189,7 @@ rows_recorded(PyObject *x, PyObject *storage, const Along *along, PyArrayObject 
     for (Py_ssize_t i = 0; large != NULL && i < count; i++) {
         Seen *s = &given[i];
         PyObject *one = position_read(along->index[i], s, flat[i], places, more, &strided), *length;
-        if (one == NULL || (length = operand_of_number(PyArray_DIM(meta, front + i))) == NULL) {
+        if (one == NULL || (length = operand_of_number(PyArray_DIM(meta, i))) == NULL) {
             Py_XDECREF(one);
             goto end;
         }
@@ -211,14 +201,13 @@ rows_recorded(PyObject *x, PyObject *storage, const Along *along, PyArrayObject 
         if (s->what == WHOLE || s->large != NULL)
             large = union_of(large, s->what == WHOLE ? OF(s->item, large) : s->large);
     }
-    for (int i = 0; more && i < 2; i++) {
-        PyObject *number = operand_of_number(i == 0 ? PyArray_MultiplyList(others, front) : PyArray_MultiplyList(others + front, more - front));
-        if (number == NULL)
+    if (more) {
+        PyObject *row = operand_of_number(PyArray_MultiplyList(others, more));
+        if (row == NULL)
             goto end;
-        PyTuple_SET_ITEM(operands, 1 + 2 * count + i, number);
-    }
-    if (more)
+        PyTuple_SET_ITEM(operands, 1 + 2 * count, row);
         PyTuple_SET_ITEM(dtypes, 1 + count, Py_NewRef(Py_None));
+    }
     if (large == NULL || steps > limits.MOST_STEPS || (step = PyDict_GetItemWithError(py.takes, dtypes)) == Py_None)
         goto end;
     if (step == NULL) {
@@ -235,12 +224,11 @@ rows_recorded(PyObject *x, PyObject *storage, const Along *along, PyArrayObject 
         if (Py_TYPE(one) == types.Leaf && !is_readable(AT(one, L.storage)))
             goto end;
     }
-    result = array_of_nodes(&node, 1, back == NULL ? Py_None : back, 0);
+    result = array_of_nodes(&node, 1, Py_None, 0);
 end:
     Py_XDECREF(form.shape);
     Py_XDECREF(form.size);
     Py_XDECREF(places);
-    Py_XDECREF(back);
     Py_XDECREF(node);
     Py_XDECREF(operands);
     Py_XDECREF(dtypes);

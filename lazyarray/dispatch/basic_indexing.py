@@ -104,18 +104,7 @@ def _masked(x: ArrayHandle, mask: ArrayHandle, value: Any) -> bool:
     one = _number_of(x.dtype, value)
     if one is None or x.nbytes > _MOST_WHOLE and getattr(mask._self_storage, "pending", None) is None:
         return False
-    if one.dtype.kind not in "iu":
-        return _updated(np.where, (mask, one, x), x) is not None
-    return held((x, mask), _masked_integers, x, mask, one)      # type: ignore[no-any-return]
-
-
-def _masked_integers(x: ArrayHandle, mask: ArrayHandle, one: np.generic) -> bool:
-    bounds = known_ranges.chosen(mask, one, x)
-    if _updated(np.where, (mask, one, x), x) is None:
-        return False
-    if bounds is not None:
-        known_ranges.keep(x, bounds)
-    return True
+    return _updated(np.where, (mask, one, x), x) is not None
 
 
 def _number_of(dtype: np.dtype[Any], value: Any) -> np.generic | None:

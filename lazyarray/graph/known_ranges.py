@@ -17,7 +17,7 @@ from ..storage import facts, handles
 from ..storage.storage import Storage
 from .node import Leaf, Node
 
-__all__ = ["chosen", "keep", "look_through", "note"]
+__all__ = ["look_through", "note"]
 
 
 class _Range(NamedTuple):
@@ -94,46 +94,6 @@ def _unknown(x: Any) -> list[tuple[Storage, dict[Any, Any]]]:
 _MOST_LOOKED_AT = 32
 #: How much larger an array may be than what it is an operand of, to be looked at in the place of that.
 _NOT_MUCH = 4
-
-
-def chosen(condition: Any, x: Any, y: Any) -> tuple[int, int] | None:
-    """The bounds of ``where(condition, x, y)`` of integers, asked for before that is recorded: work that gets too long
-    is computed in parts, and what is computed does not know what of.
-    """
-    operands = [_operand(one) for one in (condition, x, y)]
-    if type(operands[0]) is not Node:       # it says nothing
-        return None
-    ranges = [_of(operand, 0) for operand in operands[1:]]
-    if ranges[0] is None or ranges[1] is None:
-        return None
-    first, second = (_under(operands[0], truth, operand, found)     # type: ignore[arg-type]
-                     for truth, operand, found in zip((True, False), operands[1:], ranges))
-    return _ends([*first[:2], *second[:2]])[:2]
-
-
-def keep(x: Any, bounds: tuple[int, int]) -> None:
-    """The elements of a lazy array of recorded integers are within bounds."""
-    storage = x._self_storage
-    node = storage.pending if type(storage) is Storage else None
-    limits = np.iinfo(x.dtype) if x.dtype.kind in "iu" else None
-    if limits is None or bounds[0] < limits.min or bounds[1] > limits.max or bounds == (limits.min, limits.max):
-        return
-    known = facts.of_storage(storage)
-    if type(node) is Node and known is not None and "bounds" not in known and storage.pending is node:
-        node.bounds = _Range(*bounds)
-        known["bounds"] = *bounds, node.dtype
-
-
-def _operand(x: Any) -> Any:
-    """What a step would have of a lazy array that is seen as a whole, or of a number; None of anything else."""
-    if type(x) is int:
-        return np.int64(x) if -1 << 63 <= x < 1 << 63 else None
-    if type(x) is not handles.array_type:
-        return x if isinstance(x, np.integer) else None
-    storage = x._self_storage
-    if type(storage) is not Storage or x._self_base is not None:
-        return None
-    return storage.pending or (None if storage.root is None else Leaf(storage.root, storage, "flat"))
 
 
 def _of(operand: Any, size: int) -> _Range | None:

@@ -144,8 +144,9 @@ def test_a_write_to_what_a_condition_reads_while_bounds_are_found_out(condition,
             original(storage)["bounds"] = 0, 4, limit.dtype     # as if somebody had asked for them since
         return original(storage)
 
-    monkeypatch.setattr(known_ranges.facts, "of_storage", of_storage)
     chosen = np.where(asked, i, 0)
+    monkeypatch.setattr(known_ranges.facts, "of_storage", of_storage)
+    known_ranges.note(chosen)
     assert known_ranges.facts.of_storage is original, "nobody wrote"
     assert int(chosen.max()) == 24
     with pytest.raises(IndexError):

@@ -12,14 +12,12 @@ import numpy as np
 from ... import devices
 from ...devices.base import HOLDABLE
 from ...devices.program import Step
-from ...errors.own_threads import others_run
 from ...functions.adapters import shaping
 from ...functions.adapters.common import filled, passable
 from ...functions.kinds import NUMBERS
 from ...storage import handles, views
 from ...storage.statements import held
 from ...storage.storage import Storage
-from .. import known_ranges
 from ..node import least_bytes, native
 from .creation import OF_PROTOTYPES
 from .loops import Rule, cast, casts, like_ufuncs, named
@@ -63,26 +61,7 @@ def _chosen(condition: Any, x: Any, y: Any) -> Any:
 def where(condition: Any, x: Any, y: Any) -> Any:
     if native is None or type(condition) is not handles.array_type and type(condition) is not np.ndarray:
         return None
-    if (_is_of_integers(x) or _is_of_integers(y)) and type(condition) is handles.array_type and (
-            not native.is_light(condition)) and (
-            getattr(condition._self_storage, "pending", None) is not None):     # else it says nothing of them
-        if others_run():
-            return held((condition, x, y), _of_integers, condition, x, y)
-        return _of_integers(condition, x, y)
     return native.recorded(np.where, (condition, x, y))
-
-
-def _is_of_integers(x: Any) -> bool:
-    return type(x) is handles.array_type and not native.is_light(x) and x.dtype.kind in "iu"
-
-
-def _of_integers(condition: Any, x: Any, y: Any) -> Any:
-    """`where`, with the bounds of what comes of it; nobody writes in between."""
-    bounds = known_ranges.chosen(condition, x, y)
-    result = native.recorded(np.where, (condition, x, y))
-    if bounds is not None and type(result) is handles.array_type:
-        known_ranges.keep(result, bounds)
-    return result
 
 
 def _rule_of_where(device: Any, condition: Any, *kinds: Any) -> Rule | None:

@@ -1,4 +1,4 @@
-"""Recording of what positions name: ``x[i]``, ``x[i, j]`` and ``x[:, i]``, and ``take_along_axis``.
+"""Recording of what positions name: ``x[i]`` and ``x[i, j]``, and ``take_along_axis``.
 
 A step takes elements of a table, an operand that is read by no element's own place: one kernel takes them and computes
 what comes of them. Positions are known to lie within before, as where they are not recorded; those of indexes are
@@ -35,14 +35,13 @@ takes: dict[tuple[Any, ...], Step | None] = {}
 def take_of(key: tuple[Any, ...]) -> Step | None:
     """The step that takes an element of a table for each position along its axes: its operands are the table, the
     positions, and the lengths of the axes (int64). `key`: the dtypes of the table and of the positions; with None
-    behind them it takes rows, one behind the other, and has two more operands: the elements of the axes in front of
-    those that the positions are along, and of those behind them.
+    behind them it takes rows, and has one more operand: how many elements each of them has.
     """
     found = takes.get(key, key)
     if found is key:
         rows = key[-1] is None
         dtypes, found = key[:len(key) - rows], None
-        numbers = (_int64,) * (len(dtypes) - 1 + 2 * rows)
+        numbers = (_int64,) * (len(dtypes) - 1 + rows)
         if HOLDABLE.issuperset(dtypes):
             found = named(devices.current(), "take_rows" if rows else "take", _rows_taken if rows else _taken,
                           (*dtypes, *numbers), dtypes[0], rows)
@@ -58,14 +57,13 @@ def _taken(table: Any, *where: Any) -> Any:
 
 
 def _rows_taken(table: Any, *where: Any) -> Any:
-    *where, front, row, at = where      # type: ignore[assignment]
+    *where, row, at = where      # type: ignore[assignment]
     device, count = devices.current(), len(where) // 2
     lengths = [int(n) for n in where[count:]]
     common = np.broadcast_shapes(*[key.shape for key in where[:count]])
     keys = [int(key) % n if isinstance(key, np.generic) else device.xp.broadcast_to(key, common).reshape(-1)
             for key, n in zip(where, lengths)]
-    found = device.take_at(table.reshape((int(front), *lengths, int(row))), keys, 1)
-    return found.transpose(1, 0, 2).reshape(at.shape)
+    return device.take_at(table.reshape((*lengths, int(row))), keys).reshape(at.shape)
 
 
 def along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:

@@ -216,28 +216,18 @@ _ALONG = """
   if (o >= in5) o = 0;
   const long long w = in4 == 1 ? 0 : at % in4;
   out0 = in0[(o * in2 + lz_position(in1, in2)) * in4 + w]"""
-#: Where an element lies in a row, and the row among those that each position names.
-_IN_ROW = """
-  long long w, f;
-  if (at >> 32 == 0 && {front} >> 32 == 0 && {row} >> 32 == 0) {{
-    const unsigned int i = (unsigned int)at, n = (unsigned int){row};
-    w = i % n, f = i / n % (unsigned int){front};
-  }} else w = at % {row}, f = at / {row} % {front};
-"""
-
-
 def _take(step: Step) -> str:
-    """The element of a table that positions along axes name; the lengths of these come last, and of rows the elements
-    in front of them and behind.
+    """The element of a table that positions along its first axes name, whose lengths come behind them; then, of rows,
+    how many elements they have.
     """
-    count = (len(step.inputs) - 1 - 2 * step.indexed) // 2
-    at = "f" if step.indexed else "0"
+    count, at = (len(step.inputs) - 1) // 2, "0"
     for k in range(1, count + 1):
         at = f"({at}) * in{count + k} + lz_position(in{k}, in{count + k})"
     if not step.indexed:
         return f"out0 = in0[{at}]"
-    front, row = f"in{2 * count + 1}", f"in{2 * count + 2}"
-    return f"{_IN_ROW.format(front=front, row=row)}  out0 = in0[({at}) * {row} + w]"
+    row = f"in{2 * count + 1}"      # numbers of 32 bits are divided several times as fast
+    return (f"const long long w = (at | {row}) >> 32 == 0 ? (unsigned int)at % (unsigned int){row} : at % {row};"
+            f" out0 = in0[({at}) * {row} + w]")
 
 
 _LOG2 = """
