@@ -254,6 +254,10 @@ def nonzero(xp: Any, /, a: Any) -> tuple[Any, ...]:
     return places_of(xp, a)
 
 
+def flatnonzero(xp: Any, /, a: Any) -> Any:
+    return places_of(xp, array(xp, a).ravel())[0]
+
+
 def argwhere(xp: Any, /, a: Any) -> Any:
     a = array(xp, a)
     refuse(a.ndim == 0, "0-d arrays are not supported on the device")
@@ -325,6 +329,6 @@ def bincount(xp: Any, /, x: Any, weights: Any = None, minlength: Any = 0, lazy: 
 ADAPTED: dict[Any, Any] = {
     np.choose: choose, np.compress: compress,
     np.insert: insert, np.copyto: copyto, np.place: place, np.putmask: putmask, np.fill_diagonal: fill_diagonal,
-    np.nonzero: nonzero, np.argwhere: argwhere, np.where: where, np.select: select,
+    np.nonzero: nonzero, np.flatnonzero: flatnonzero, np.argwhere: argwhere, np.where: where, np.select: select,
     np.unravel_index: unravel_index, np.ravel_multi_index: ravel_multi_index,
 }
