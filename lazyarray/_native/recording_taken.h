@@ -134,13 +134,14 @@ is_readable(PyObject *storage)
     return Py_TYPE(storage) == types.Storage && got(storage, S.clean) == Py_True && !is_held(storage);
 }
 
-/* The form of what is taken, as it lies in memory: the axes of the positions, and then the others of the table. 0: it is too large. */
+/* The form of what is taken, as it lies in memory: the axes of the positions, and then the others of the table. 0: it is too large:
+that memory has run out is told at the call. */
 static int
-form_of_taken(const npy_intp *common, int ndim, const npy_intp *others, int more, Form *form)
+form_of_taken(const npy_intp *common, int ndim, const npy_intp *others, int more, Py_ssize_t itemsize, Form *form)
 {
     npy_intp lengths[2 * NPY_MAXDIMS];
     const npy_intp rows = PyArray_MultiplyList(common, ndim), each = PyArray_MultiplyList(others, more);
-    if (ndim + more > NPY_MAXDIMS || rows <= 0 || (more && each > MOST_RECORDED / rows))
+    if (ndim + more > NPY_MAXDIMS || rows <= 0 || rows >= limits.LARGE_RESULT / itemsize || (more && each > MOST_RECORDED / rows))
         return 0;
     memcpy(lengths, common, ndim * sizeof *lengths);
     memcpy(lengths + ndim, others, more * sizeof *lengths);
@@ -173,7 +174,7 @@ rows_recorded(PyObject *x, PyObject *storage, const Along *along, PyArrayObject 
         if (see_position(along->index[i], &given[i], &flat[i]) <= 0
                 || (given[i].what != NUMBER && !broadcast_with(given[i].form.shape, common, &ndim)))
             goto end;
-    if (!form_of_taken(common, ndim, others, more, &form) || (places = PyArray_IntTupleFromIntp(ndim, common)) == NULL
+    if (!form_of_taken(common, ndim, others, more, PyArray_ITEMSIZE(meta), &form) || (places = PyArray_IntTupleFromIntp(ndim, common)) == NULL
             || bring(py.getitem, given, count) <= 0)
         goto end;
     PyObject *array = see_table(x, &table);

@@ -86,6 +86,10 @@ class _Text:
             return f"{_in(parts[0], _ATOM)}.astype({node.step.output})", _ATOM
         if name in ("real", "imag"):
             return f"{_in(parts[0], _ATOM)}.{name}", _ATOM
+        if name in ("take", "take_rows"):
+            return f"{_in(parts[0], _ATOM)}[{', '.join(texts[1:1 + (len(texts) - 1) // 2])}]", _ATOM
+        if name == "take_along":
+            return f"take_along_axis({', '.join(texts[:2])})", _ATOM
         if name == "index":
             return f"arange({node.size})", _ATOM
         if name == "value":

@@ -412,3 +412,15 @@ def test_positions_of_different_shapes(case, few):
         index[-1][0] = turn         # which may be what the host's are
         parts[-1][0] = turn
         compiled()
+
+
+def test_what_is_taken_is_shown_as_an_index():
+    from lazyarray.graph.expression import expression
+
+    x, i, j = on_device(np.arange(20.0).reshape(4, 5)), known(np.array([0, 3]), 4), known(np.array([1, 4]), 5)
+    names = {id(x._self_storage): "x", id(i._self_storage): "i", id(j._self_storage): "j"}
+    shown = [expression(one._self_storage, lambda storage, array: names.get(id(storage)))[0] for one in (
+        taken(x, (i, j)) * 2, taken(x, i) + 1, taken(x, (i, 3)), taken(x.ravel(), i))]
+    assert shown == ["x[i, j] * 2", "x[i] + 1", "x[i, 3]", "x[i]"]
+    along = np.take_along_axis(x, known(np.zeros((4, 1), int), 5), 1) - x
+    assert expression(along._self_storage)[0].startswith("take_along_axis(float64[4,5], int64[4,1]) - ")
