@@ -124,9 +124,11 @@ def upload(storage: StorageState, ranges: Ranges, view: np.ndarray, why: str) ->
     try:
         with storage.place():
             storage.join_all()
-            ranges = ranges & storage.host_dirty    # a handler or a finaliser may have written there meanwhile
-            transfer.upload(storage.device, block, storage.mirror, ranges, view, why, storage.placed.covers(ranges),
-                            "spill" if storage.spilled else "upload")
+            ranges, writes = ranges & storage.host_dirty, -1    # a handler or a finaliser may have written meanwhile
+            while writes != storage.writes:     # so again, on both sides: what was sent is older
+                writes = storage.writes
+                transfer.upload(storage.device, block, storage.mirror, ranges, view, why, storage.placed.covers(ranges),
+                                "spill" if storage.spilled else "upload")
             storage.sent(storage.device.stream())
     finally:
         storage.sending = within

@@ -51,6 +51,8 @@ FOUND = [
     ("x.flat[1:3] = 4", "host", "a handler computes"),
     # What a handler had written was overwritten by an upload that was about to begin.
     ("v = x.copy()", "untracked, dropped", "a handler writes"),
+    # The copy of what an alias may write that was being sent was older than what a handler had written.
+    ("v = np.where(x > 2, x, y)", "0-d", "a handler writes"),
 ]
 
 
