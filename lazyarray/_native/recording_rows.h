@@ -593,9 +593,13 @@ static PyObject *
 widened_to(PyObject *array, PyArray_Descr *wanted, PyObject *device)
 {
     PyObject *dtype = array == NULL ? NULL : PyObject_GetAttr(array, text.dtype), *wide = NULL;
-    if (dtype == NULL || !PyArray_DescrCheck(dtype) || PyArray_EquivTypes((PyArray_Descr *)dtype, wanted)
+    if (dtype == NULL) {
+        Py_XDECREF(array);
+        return NULL;
+    }
+    if (!PyArray_DescrCheck(dtype) || PyArray_EquivTypes((PyArray_Descr *)dtype, wanted)
             || !PyArray_CanCastTypeTo((PyArray_Descr *)dtype, wanted, NPY_SAFE_CASTING)) {
-        Py_XDECREF(dtype);
+        Py_DECREF(dtype);
         return array;
     }
     if ((wide = PyObject_CallMethodOneArg(array, text.astype, (PyObject *)wanted)) == NULL)

@@ -252,6 +252,7 @@ def end_write(storage: StorageState, view: np.ndarray, failed: bool = False, lat
         refresh(storage, view, exact)
         if storage.sending is not Ranges.EMPTY and storage.sending & exact:     # else what is being sent would undo it
             transfer.download(storage.device, storage.block, mirror, exact, view, storage._offset(view), "being sent")
+    storage.host = None     # a handler or a finaliser that looked meanwhile took what was there for current
     if storage.compacts:
         storage.compacts.refresh(storage, view)
     storage.update_clean()

@@ -183,3 +183,44 @@ def test_a_handler_that_asks_for_what_its_own_thread_writes_does_not_wait():
         signal.signal(signal.SIGALRM, previous)
         _native.recording.small(before)
     assert waited and np.median(waited) < 0.5 and max(waited) < 0.9
+
+
+@pytest.mark.parametrize("look", [repr, lambda x: x.tolist(), lambda x: x.max(), np.asarray],
+                         ids=["repr", "tolist", "max", "asarray"])
+@pytest.mark.parametrize("write", [
+    lambda x: x.__setitem__(0, 7), lambda x: x.fill(3), lambda x: np.add.at(x, np.array([1, 1]), 2),
+    lambda x: np.copyto(x, 9), lambda x: x.__setitem__(slice(1, 3), 5), lambda x: np.negative(x, out=x)])
+def test_a_small_array_is_looked_at_while_it_is_written(write, look, small_on_host):
+    """What was fetched meanwhile is of before: from then on NumPy would have computed with it."""
+    small_on_host(95_000)
+    expected = np.arange(5)
+    write(expected)
+    number, wrong = 1, []
+    while True:
+        x = _ready(np.arange(5))
+        with handlers.At(number, lambda signum, frame, x=x: look(x)) as point:
+            write(x)
+        if (x + 1).tolist() != (expected + 1).tolist() or np.asarray(x * 1).tolist() != expected.tolist():
+            wrong.append(number)
+        if not point.ran:
+            break
+        number += 3
+    assert not wrong, f"{wrong} of {number}"
+
+
+@pytest.mark.parametrize("statement", [
+    lambda x, i: x.__setitem__(i, x[i] + 1), lambda x, i: x.__setitem__(i, x[i[::-1]]),
+    lambda x, i: (x[i] * 2).sum() + 0, lambda x, i: np.take_along_axis(x, i, 0) + 1])
+def test_an_interrupt_is_what_it_was(statement):
+    """No part in C goes on with an error that it was given, of which Python makes a SystemError."""
+    number, ran = 1, True
+    while ran:
+        x, i = _ready(np.arange(5.0)), _ready(np.arange(5))
+        x[i]
+        point = handlers.At(number, _stop)
+        try:
+            with point:
+                statement(x, i)
+        except TimeLimit:
+            assert np.asarray(x).size == 5
+        number, ran = number + 3, point.ran
