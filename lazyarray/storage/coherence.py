@@ -124,11 +124,8 @@ def upload(storage: StorageState, ranges: Ranges, view: np.ndarray, why: str) ->
     try:
         with storage.place():
             storage.join_all()
-            ranges, writes = ranges & storage.host_dirty, -1    # a handler or a finaliser may have written meanwhile
-            while writes != storage.writes:     # so again, on both sides: what was sent is older
-                writes = storage.writes
-                transfer.upload(storage.device, block, storage.mirror, ranges, view, why, storage.placed.covers(ranges),
-                                "spill" if storage.spilled else "upload")
+            ranges = ranges & storage.host_dirty    # a handler or a finaliser may have written there meanwhile
+            _send(storage, block, ranges, view, why)
             storage.sent(storage.device.stream())
     finally:
         storage.sending = within
@@ -141,6 +138,17 @@ def upload(storage: StorageState, ranges: Ranges, view: np.ndarray, why: str) ->
     storage.spilled = storage.spilled and bool(storage.host_dirty)
     if storage.placed:
         storage.placed = storage.placed - ranges
+
+
+def _send(storage: StorageState, block: Any, ranges: Ranges, view: np.ndarray, why: str) -> None:
+    """Copy ranges of the mirror to the device; again if a handler or a finaliser has written, which it does on both
+    sides: what was being sent is older.
+    """
+    writes = -1
+    while writes != storage.writes:
+        writes = storage.writes
+        transfer.upload(storage.device, block, storage.mirror, ranges, view, why, storage.placed.covers(ranges),
+                        "spill" if storage.spilled else "upload")
 
 
 def whole_of(storage: StorageState) -> np.ndarray:

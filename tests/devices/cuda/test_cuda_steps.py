@@ -64,6 +64,21 @@ def test_every_step_compiles(dtype):
     assert text is not None and compiled(text) == ""
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_steps_that_take_compile(dtype):
+    where = [Operand(d, "flat") for d in (int64, np.dtype(np.int32), np.dtype(np.uint8))]
+    inputs = (Operand(dtype, "table"), *where, *[Operand(int64, "value")] * 4)
+    steps = [(Step("take", None, (dtype, int64, int64), dtype), (0, 1, 4)),
+             (Step("take", None, (dtype, *[o.dtype for o in where], *(int64,) * 3), dtype), (0, 1, 2, 3, 4, 5, 6)),
+             (Step("take_rows", None, (dtype, where[1].dtype, int64, int64), dtype, None, True), (0, 2, 4, 5)),
+             (Step("take_along", None, (dtype, int64, *(int64,) * 4), dtype, None, True), (0, 1, 4, 5, 6, 7))]
+    program = Program(inputs, tuple(steps), tuple(range(len(inputs), len(inputs) + len(steps))), 0)
+    reads = ("table", *("flat",) * 3, *("value",) * 4)
+    forms = {"packs": launch_plan.packed(program, reads, 0, False), "single": launch_plan.general(program, True, reads)}
+    text = elementwise_source.source(program, cupy, forms)
+    assert text is not None and compiled(text) == ""
+
+
 #: What is computed at once, and why.
 NOT_RECORDED = {
     **dict.fromkeys(("frexp", "modf"), ("?bBhHiIlLefd", "they have two results")),
