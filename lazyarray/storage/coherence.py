@@ -17,6 +17,7 @@ it was found, and what is noted twice does no harm. The caller holds the storage
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
