@@ -216,7 +216,7 @@ def test_memory_that_somebody_else_holds():
 
 @pytest.mark.parametrize("written", ["table", "positions"])
 def test_another_thread_writes(written):
-    """What is taken was there at one time."""
+    """What is recorded was there at one time. (What is taken at once may have elements of two, as in NumPy.)"""
     x, i = on_device(np.zeros(4000)), known(np.arange(4000), 4000)
     two = known(np.arange(4000)[::-1].copy(), 4000), known(np.arange(4000), 4000)
     values = on_device(np.arange(4000.0))
@@ -237,11 +237,10 @@ def test_another_thread_writes(written):
     thread.start()
     try:
         for _ in range(150):
-            if written == "table":
-                assert len(set(np.asarray(x[i] + 1).tolist())) == 1
-            else:
-                found = np.asarray(values[i] + 1)
-                assert abs(found[1] - found[0]) == 1 and (np.abs(np.diff(found)) == 1).all()
+            found = x[i] if written == "table" else values[i]
+            if pending(found):
+                found = np.asarray(found + 1)
+                assert (np.abs(np.diff(found)) == (written == "positions")).all()
     finally:
         stop.set()
         thread.join()
