@@ -423,3 +423,24 @@ def test_what_is_taken_is_shown_as_an_index():
     assert shown == ["x[i, j] * 2", "x[i] + 1", "x[i, 3]", "x[i]"]
     along = np.take_along_axis(x, known(np.zeros((4, 1), int), 5), 1) - x
     assert expression(along._self_storage)[0].startswith("take_along_axis(float64[4,5], int64[4,1]) - ")
+
+
+def test_a_handler_writes_positions_while_they_are_recorded():
+    """They were looked at before: what they are then is looked at, too."""
+    import handlers
+
+    values, number = np.arange(12.0).reshape(3, 4), 0
+    while True:
+        x, i = on_device(values), known(np.array([[0], [1], [3]]), 4)
+        np.take_along_axis(x, i, 1)
+        at = handlers.At(number, lambda signum, frame, i=i: i.__setitem__((1, 0), 7))
+        try:
+            with at:
+                found = np.take_along_axis(x, i, 1)
+        except IndexError:
+            assert at.ran
+        else:
+            np.testing.assert_array_equal(np.asarray(found), np.take_along_axis(values, np.array([[0], [1], [3]]), 1))
+        if not at.ran:
+            break
+        number += 1

@@ -84,7 +84,7 @@ class Operands:
             if not storage.clean:
                 return False
             self._append(array.dtype, Leaf(array, storage, "strided"), array, x)
-            return self._is_on(storage.device, array)
+            return self.is_on(storage.device, array)
         if isinstance(x, np.generic):
             return self._add_number(x, x.dtype)
         if kind is np.ndarray:
@@ -142,9 +142,9 @@ class Operands:
             return False
         self._append(found.array.dtype, found, found.array, x)
         self.count(found)
-        return self._is_on(storage.device, found.array)
+        return self.is_on(storage.device, found.array)
 
-    def _is_on(self, device: Any, array: Any = None, place: int | None = None) -> bool:
+    def is_on(self, device: Any, array: Any = None, place: int | None = None) -> bool:
         """Whether an operand is on the device where the others are."""
         self.device = device
         if device.several:
@@ -166,7 +166,7 @@ class Operands:
         self.steps += node.steps
         if node.large:
             self.large = (*self.large, *node.large)
-        return self._is_on(node.device, None, node.number())
+        return self.is_on(node.device, None, node.number())
 
     def computed(self, position: int) -> bool:
         """Have the operand at this place computed, and take it as a leaf; False if it is none."""

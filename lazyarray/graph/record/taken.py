@@ -76,8 +76,10 @@ def along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
 
 def _along_axis(arr: Any, indices: Any, axis: int) -> Any:
     storage, meta, places = arr._self_storage, handles.meta_of(arr), handles.meta_of(indices)
-    if not -meta.ndim <= axis < meta.ndim or places.ndim != meta.ndim or type(storage) is not Storage or (
-            meta.dtype not in HOLDABLE or places.dtype.char not in "ilq"):
+    home = indices._self_storage
+    writes = getattr(home, "writes", -1)        # before it is asked how far they reach
+    if not -meta.ndim <= axis < meta.ndim or places.ndim != meta.ndim or meta.dtype not in HOLDABLE or (
+            places.dtype.char not in "ilq" or type(storage) is not Storage or type(home) is not Storage):
         return None
     axis %= meta.ndim
     n, inner = meta.shape[axis], math.prod(meta.shape[axis + 1:])
@@ -92,13 +94,14 @@ def _along_axis(arr: Any, indices: Any, axis: int) -> Any:
     handles.device_of(arr)
     table, step, least, given = leaf_of(arr), _step_along(meta.dtype, places.dtype), least_bytes(), Operands()
     if table is None or storage.loans or step is None or least is None or not given.add(indices) or (
-            not given.settle(None, (), meta.dtype.itemsize, least)):
+            not given.is_on(storage.device, table.array) or not given.settle(None, (), meta.dtype.itemsize, least)):
         return None
     table.mode = "table"
     given.count(table)
     numbers = n, places.shape[axis] * inner, inner, math.prod(meta.shape[:axis])
     given.made(step, (table, *given.items, *[np.int64(number) for number in numbers]))
-    return recorded(given)
+    found = recorded(given)
+    return found if indices._self_storage is home and home.writes == writes else None     # else a handler has written
 
 
 def _step_along(dtype: np.dtype, positions: np.dtype) -> Step | None:
@@ -110,5 +113,5 @@ def _step_along(dtype: np.dtype, positions: np.dtype) -> Step | None:
 
 def _taken_along(table: Any, positions: Any, length: Any, each: Any, row: Any, front: Any, at: Any) -> Any:
     xp, n, inner = devices.current().xp, int(length), int(row)
-    where = (at // each * n + xp.remainder(positions, positions.dtype.type(n))) * inner + at % inner
+    where = (at // each * n + xp.remainder(positions, np.int64(n))) * inner + at % inner
     return table.reshape(-1).take(where)
