@@ -251,40 +251,48 @@ shape_of(PyObject *positions)
     return count < 0 ? NULL : Py_BuildValue("(n)", count);
 }
 
+/* Add the shape of an array to that which several are broadcast to: whether they can be; perhaps with an error. */
+static int
+broadcast_with(PyObject *shape, npy_intp *common, int *ndim)
+{
+    Py_ssize_t lengths[NPY_MAXDIMS];
+    const int own = integers_of(shape, lengths), more = own > *ndim ? own - *ndim : 0;
+    if (own < 0)
+        return 0;
+    memmove(common + more, common, *ndim * sizeof *common);
+    for (int i = 0; i < more; i++)
+        common[i] = 1;
+    *ndim += more;
+    for (int i = 0; i < own; i++) {
+        npy_intp *all = common + *ndim - own + i;
+        if (lengths[i] != *all && lengths[i] != 1 && *all != 1)
+            return 0;
+        *all = *all == 1 ? lengths[i] : *all;
+    }
+    return 1;
+}
+
 /* The shape that such positions are broadcast to, numbers among them: a new tuple; NULL, perhaps without an error: they can't be.
 `alike`: whether each has it. */
 static PyObject *
 shape_along(PyObject *positions, int *alike)
 {
     npy_intp common[NPY_MAXDIMS];
-    int ndim = 0, fits = 1, seen = 0;
+    PyObject *first = NULL;
+    int ndim = 0, fits = 1;
     *alike = 1;
-    for (Py_ssize_t i = 0; fits && i < PyList_GET_SIZE(positions); i++) {
+    for (Py_ssize_t i = 0; fits > 0 && i < PyList_GET_SIZE(positions); i++) {
         PyObject *one = PyList_GET_ITEM(positions, i), *shape;
         if (PyLong_CheckExact(one))
             continue;
-        if ((shape = shape_of(one)) == NULL || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) > NPY_MAXDIMS) {
-            Py_XDECREF(shape);
-            return NULL;
-        }
-        const int own = (int)PyTuple_GET_SIZE(shape), more = own > ndim ? own - ndim : 0;
-        *alike &= !seen || own == ndim;
-        if (more > 0) {
-            memmove(common + more, common, ndim * sizeof *common);
-            for (int axis = 0; axis < more; axis++)
-                common[axis] = 1;
-            ndim = own;
-        }
-        for (int axis = 0; axis < own; axis++) {
-            npy_intp *all = common + ndim - own + axis;
-            const npy_intp length = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, axis));
-            *alike &= !seen || *all == length;
-            fits &= *all == length || *all == 1 || length == 1;
-            *all = *all == 1 ? length : *all;
-        }
-        Py_DECREF(shape);
-        seen = 1;
+        fits = (shape = shape_of(one)) != NULL && broadcast_with(shape, common, &ndim);
+        if (fits && first != NULL)
+            *alike &= same(shape, first) > 0;
+        if (first == NULL)
+            first = Py_XNewRef(shape);
+        Py_XDECREF(shape);
     }
+    Py_XDECREF(first);
     return PyErr_Occurred() || !fits ? NULL : PyArray_IntTupleFromIntp(ndim, common);
 }
 
@@ -449,7 +457,8 @@ rows_taken(PyObject *x, PyObject *index)
             || (counts && ((writes = PyObject_GetAttr(storage, text.writes)) == NULL
                            || (bounds = PyObject_CallOneArg(py.bounds_of, x)) == NULL)))
         goto end;
-    if (!one && ((result = rows_recorded(x, storage, &along, (PyArrayObject *)meta)) != NULL || PyErr_Occurred())) {
+    if (!one && along.part == NULL && along.axis == 0 && (
+            (result = rows_recorded(x, storage, &along, (PyArrayObject *)meta)) != NULL || PyErr_Occurred())) {
         if (result != NULL && are_still(&along, stamps, 1) <= 0)
             Py_CLEAR(result);
         if (result != NULL && counts)

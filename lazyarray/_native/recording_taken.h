@@ -1,7 +1,7 @@
 /* What positions along the first axes name, recorded: ``x[i]`` and ``x[i, j]``, elements or rows, by the steps of
 `graph/record/taken.py`. Those along others come first in memory, unlike what they meet then. */
 
-/* Elements of rows that are recorded at most: of larger ones a kernel that takes words of 16 bytes is quicker. */
+/* Elements of rows that are recorded at most. Larger ones are taken by a kernel that copies words of 16 bytes; the limit was not varied. */
 #define MOST_RECORDED ((npy_intp)1 << 22)
 
 /* What an array in C order is for recorded work, computed if it waits: its device array, and its storage beside; NULL, perhaps
@@ -63,27 +63,6 @@ see_position(PyObject *index, Seen *s, int *flat)
         expected *= lengths[i];
     }
     return *flat || come_in_turn(lengths, steps, ndim);
-}
-
-/* Add the shape of an array to that which several are broadcast to: whether they can be. */
-static int
-broadcast_with(PyObject *shape, npy_intp *common, int *ndim)
-{
-    Py_ssize_t lengths[NPY_MAXDIMS];
-    const int own = integers_of(shape, lengths), more = own > *ndim ? own - *ndim : 0;
-    if (own < 0)
-        return 0;
-    memmove(common + more, common, *ndim * sizeof *common);
-    for (int i = 0; i < more; i++)
-        common[i] = 1;
-    *ndim += more;
-    for (int i = 0; i < own; i++) {
-        npy_intp *all = common + *ndim - own + i;
-        if (lengths[i] != *all && lengths[i] != 1 && *all != 1)
-            return 0;
-        *all = *all == 1 ? lengths[i] : *all;
-    }
-    return 1;
 }
 
 /* Positions as an operand of what has this shape and, for each place in it, `more` axes: a new reference; NULL, perhaps without an
@@ -167,8 +146,7 @@ rows_recorded(PyObject *x, PyObject *storage, const Along *along, PyArrayObject 
     npy_intp common[NPY_MAXDIMS];
     long steps = 1;
     Py_XDECREF(bytes);
-    if (least != 0 || told_of_errors() != 0 || along->part != NULL || along->axis > 0 || more < 0 || !PyArray_IS_C_CONTIGUOUS(meta)
-            || PyArray_SIZE(meta) == 0)
+    if (least != 0 || told_of_errors() != 0 || more < 0 || !PyArray_IS_C_CONTIGUOUS(meta) || PyArray_SIZE(meta) == 0)
         goto end;
     for (Py_ssize_t i = 0; i < count; i++)
         if (see_position(along->index[i], &given[i], &flat[i]) <= 0

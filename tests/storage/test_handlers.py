@@ -222,5 +222,5 @@ def test_an_interrupt_is_what_it_was(statement):
             with point:
                 statement(x, i)
         except TimeLimit:
-            assert np.asarray(x).size == 5
+            assert np.array_equal(x + 0, x.tolist())
         number, ran = number + 3, point.ran

@@ -173,7 +173,8 @@ class CudaOperations(Operations):
     @functools.cached_property
     def _interpolated(self) -> Any:
         """CuPy's ``interp`` looks for places in contiguous copies of the points, and has a second kernel for the rest:
-        121 us of the host's time for points that are not contiguous (H200, 2026-11-28), one kernel 25. As NumPy's
+        a call with points that are not contiguous took 121 us of the host's time, and takes 97 so, then with a
+        test-suite on the same machine (``benchmarks/results/statements-cuda-2026-11-28.json``). As NumPy's
         `compiled_base.c`: on a point its value, however large its neighbours are.
         """
         return self.xp.ElementwiseKernel(

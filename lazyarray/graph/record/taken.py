@@ -15,6 +15,7 @@ from ... import devices
 from ...devices.base import HOLDABLE
 from ...devices.program import Step
 from ...errors.own_threads import others_run
+from ...functions.adapters.indexing import taken_along
 from ...storage import facts, handles
 from ...storage.statements import held
 from ...storage.storage import Storage
@@ -112,6 +113,6 @@ def _step_along(dtype: np.dtype, positions: np.dtype) -> Step | None:
 
 
 def _taken_along(table: Any, positions: Any, length: Any, each: Any, row: Any, front: Any, at: Any) -> Any:
-    xp, n, inner = devices.current().xp, int(length), int(row)
-    where = (at // each * n + xp.remainder(positions, np.int64(n))) * inner + at % inner
-    return table.reshape(-1).take(where)
+    outer, inner = int(front), int(row)
+    return taken_along(devices.current().xp, table.reshape(outer, int(length), inner),
+                       positions.reshape(outer, -1, inner), 1, True).reshape(at.shape)
