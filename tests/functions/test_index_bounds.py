@@ -76,6 +76,21 @@ def test_two_views_of_one_computed_index(rows, small_on_host):
     assert np.array_equal(h, expected)
 
 
+@pytest.mark.skipif(_native.recording is None, reason="small arrays stay on the host in C alone")
+def test_an_index_that_repeats_few_integers_is_looked_at_on_the_host(small_on_host):
+    small_on_host(95_000)
+    table = lazyarray.asarray(np.arange(600_000.0).reshape(3000, 200)) * 1
+    rows = lnp.broadcast_to(lnp.arange(2000)[:, None], (2000, 50))
+    columns = lazyarray.asarray(np.arange(50))
+    with lazyarray.trace() as events:
+        found = table[rows, columns]
+    assert not [e for e in events if e.kind == "synchronise"]
+    np.testing.assert_array_equal(found, np.arange(600_000.0).reshape(3000, 200)[:2000, :50])
+    with pytest.raises(IndexError):
+        table[rows + 1001, columns]
+    np.testing.assert_array_equal(table[lnp.broadcast_to(lnp.arange(0)[:, None], (0, 50)), columns], np.zeros((0, 50)))
+
+
 JOINED = [
     lambda a, b: np.concatenate([a, b]), lambda a, b: np.concatenate((a, b[:2]), axis=0), lambda a, b: np.stack([a, a]),
     lambda a, b: np.hstack((b, a)), lambda a, b: np.vstack([a, a]), lambda a, b: np.column_stack([a, a]),
