@@ -115,6 +115,10 @@ def ufunc_at(xp: Any, ufunc: np.ufunc, array: Any, items: Any, operand: Any) -> 
         of(array, items, operand)
 
 
+#: Modes of ``numpy.pad`` that take the array's own elements.
+PADDINGS = ("edge", "wrap", "reflect", "symmetric")
+
+
 class Selected(Protocol):
     """Where a mask is true, on the stream that it was counted on: as many rows each time as were counted.
 
@@ -353,6 +357,12 @@ class Operations(ABC):
     def differences(self, f: Any, axis: int, spacing: float) -> Any:
         """``numpy.gradient(f, spacing, axis=axis)`` of floats, at least two along the axis, from 0 on: a new array."""
         return self.xp.gradient(f, spacing, axis=axis)
+
+    def padded(self, array: Any, pairs: Sequence[Sequence[int]], mode: str) -> Any:
+        """``numpy.pad`` by a mode of `PADDINGS` of an array in C order that is not empty: a new array. `pairs`: how many
+        elements come before and behind those of each axis; but for "edge" no more than there are of them to take.
+        """
+        return self.xp.pad(array, pairs, mode)
 
     def rolled(self, array: Any, shift: int, axis: int) -> Any:
         """A new array in C order, of an array on the current device whose axes lie in C order, with its elements

@@ -17,8 +17,8 @@ class Step(Unique):
     Its `name` is that of the device's ufunc, or of our own CUDA text; `function` does the step alone, on device arrays.
     `inputs` and `output` are the dtypes of the loop, and `scalar` makes an operand of it of a Python number. An
     `indexed` step is also given the place of its element in memory order, counted from 0: as a last argument ``at``, a
-    ``long long``, in a kernel, and as an array of int64 by `function`. One that `takes` has elements of a table, its
-    first operand: where one is, its other operands say.
+    ``long long``, in a kernel, and as an array of int64 by `function`. One that `takes` reads elements of a table, its
+    first operand: where they are, its other operands say.
     """
 
     __slots__ = ("name", "function", "inputs", "output", "scalar", "indexed", "takes")
@@ -26,12 +26,15 @@ class Step(Unique):
     def __init__(self, name: str, function: Callable[..., Any], inputs: tuple[np.dtype, ...], output: np.dtype,
                  scalar: Any = None, indexed: bool = False) -> None:
         self.name, self.function, self.inputs, self.output, self.scalar = name, function, inputs, output, scalar
-        self.indexed, self.takes = indexed, name in ("take", "take_rows", "take_along")
+        self.indexed, self.takes = indexed, name in _TAKES
 
     @once_made("output")
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.inputs))}) -> {self.output}"
 
+
+#: Steps that read elements of a table.
+_TAKES = frozenset(("take", "take_rows", "take_along", "search_left", "search_right"))
 
 #: Every step that was made. One object for one step, so that programs are compared by identity, which is quick.
 _made: dict[tuple[Any, ...], Step] = {}

@@ -10,7 +10,7 @@ import numpy as np
 from .. import devices
 from ..devices.operations import ufunc_at
 from ..errors import NotOnDevice
-from ..functions import memory_order, tables
+from ..functions import index_bounds, memory_order, tables
 from ..functions.adapters import common
 from ..functions.adapters.reductions import finite_product
 from ..graph.record import reductions
@@ -22,6 +22,7 @@ from .advanced_indexing import Rows, rows_of
 from .assigned_values import value_for
 from .function import mask_of, read_operand, upload_operand, write
 from .parsed_index import Index
+from .small_arrays import is_light
 
 if TYPE_CHECKING:
     from ..devices import Device
@@ -265,15 +266,19 @@ def reduceat(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
         raise NotOnDevice(f"{ufunc.__name__}.reduceat is not supported on the device")
     array = _operand(ufunc, inputs[0])
     _, final, (axis,) = _plan(ufunc, "reduceat", array, kwargs)
-    indices = np.asarray(handles.host_of(inputs[1], "indices of reduceat") if handles.is_lazy(inputs[1]) else inputs[1])
-    n = array.shape[axis]
-    if indices.dtype.kind not in "iu" or indices.ndim != 1 or indices.size and (
-            indices.min() < 0 or indices.max() >= n):
-        raise NotOnDevice("indices out of range or not integers")
-    device = devices.current()
-    on_device = upload_operand(device, indices.astype(np.intp), ufunc)
+    device, given, n = devices.current(), inputs[1], array.shape[axis]
+    if _is_on_device(given) and not is_light(given) and given.dtype.kind in "iu" and given.ndim == 1 and given.size:
+        indices = read_operand(device, given, [], ufunc)
+        if not index_bounds.are_within(given, indices, 0, n):
+            raise NotOnDevice("indices out of range")
+        indices = indices.astype(np.intp, copy=False)
+    else:
+        host = np.asarray(handles.host_of(given, "indices of reduceat") if handles.is_lazy(given) else given)
+        if host.dtype.kind not in "iu" or host.ndim != 1 or host.size and (host.min() < 0 or host.max() >= n):
+            raise NotOnDevice("indices out of range or not integers")
+        indices = upload_operand(device, host.astype(np.intp), ufunc)
     function = getattr(device.xp, tables.UFUNCS[ufunc])
-    result = function.reduceat(array.astype(final, copy=False), on_device, axis=axis)
+    result = function.reduceat(array.astype(final, copy=False), indices, axis=axis)
     return _finish(result.astype(final, copy=False), inputs, kwargs, scalar=False)
 
 

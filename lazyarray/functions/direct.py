@@ -22,6 +22,7 @@ import numpy as np
 
 from .. import devices
 from ..devices.base import is_negative_zero
+from ..devices.operations import PADDINGS
 from ..errors import NotOnDevice
 from . import memory_order
 from .adapters.common import are_finite, axis_index, filled
@@ -203,30 +204,36 @@ def _shifted(sign: int) -> Callable[..., Any]:
 def _pad(xp: Any, array: Any, pad_width: Any, mode: Any = "constant", **values: Any) -> Any:
     pairs = pad_width if type(pad_width) in (tuple, list) else (pad_width,)
     _plain(_is_int(*[n for pair in pairs for n in (pair if type(pair) in (tuple, list) else (pair,))]))
-    if mode in ("reflect", "symmetric"):        # of wider ones there are several ideas
-        most = np.broadcast_to(pad_width, (array.ndim, 2)).max(axis=1)
-        _plain(not values and (most < array.shape).all())
-    elif mode == "constant":
-        constant = values.pop("constant_values", 0)
-        _plain(not values and (type(constant) is int and not constant
-                               or type(constant) in (int, float) and array.dtype.kind in "fc"))
-        if type(pad_width) is int:
-            pairs = ((pad_width, pad_width),) * array.ndim
-        elif not (len(pairs) == array.ndim and all(type(pair) in (tuple, list) and len(pair) == 2 for pair in pairs)):
-            pairs = np.broadcast_to(pad_width, (array.ndim, 2)).tolist()
-        _plain(all(first >= 0 <= last for first, last in pairs))
-        # In two launches, where the library's own function has one for each side of each axis.
-        shape = [first + length + last for (first, last), length in zip(pairs, array.shape)]
-        if constant or type(constant) is float:
-            padded = filled(xp, shape, constant, array.dtype)
-        else:
-            padded = xp.zeros(shape, array.dtype)
-        if array.size:
-            padded[tuple([slice(first, first + length) for (first, _), length in zip(pairs, array.shape)])] = array
-        return padded
+    constant = values.pop("constant_values", 0) if mode == "constant" else 0
+    _plain(not values and mode in ("constant", *PADDINGS))
+    if type(pad_width) is int:
+        pairs = ((pad_width, pad_width),) * array.ndim
+    elif not (len(pairs) == array.ndim and all(type(pair) in (tuple, list) and len(pair) == 2 for pair in pairs)):
+        pairs = np.broadcast_to(pad_width, (array.ndim, 2)).tolist()
+    _plain(all(first >= 0 <= last for first, last in pairs))
+    shape = [first + length + last for (first, last), length in zip(pairs, array.shape)]
+    if mode != "constant":
+        most = [length - (mode == "reflect") for length in array.shape]     # of wider ones there are several ideas
+        _plain(array.size and (mode == "edge" or all(max(pair) <= length for pair, length in zip(pairs, most))))
+        device = devices.current()
+        return device.padded(device.contiguous(array), pairs, mode)
+    _plain(_is_exactly(constant, array.dtype))
+    # In two launches, where the library's own function has one for each side of each axis.
+    if constant or type(constant) is float:
+        padded = filled(xp, shape, constant, array.dtype)
     else:
-        _plain(not values and mode == "edge")
-    return xp.pad(array, pad_width, mode)
+        padded = xp.zeros(shape, array.dtype)
+    if array.size:
+        padded[tuple([slice(first, first + length) for (first, _), length in zip(pairs, array.shape)])] = array
+    return padded
+
+
+def _is_exactly(number: Any, dtype: np.dtype) -> bool:
+    """Whether a Python number is one of a dtype, or of a wider one of floats."""
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return type(number) is int and limits.min <= number <= limits.max
+    return type(number) is int and not number or type(number) in (int, float) and dtype.kind in "fc"
 
 
 def _meshgrid(xp: Any, *xi: Any, indexing: Any = "xy") -> Any:

@@ -90,6 +90,8 @@ class _Text:
             return f"{_in(parts[0], _ATOM)}[{', '.join(texts[1:1 + (len(texts) - 1) // 2])}]", _ATOM
         if name == "take_along":
             return f"take_along_axis({', '.join(texts[:2])})", _ATOM
+        if name.startswith("search_"):
+            return f"searchsorted({', '.join(texts[:2])}{', side=right' if name == 'search_right' else ''})", _ATOM
         if name == "index":
             return f"arange({node.size})", _ATOM
         if name == "value":

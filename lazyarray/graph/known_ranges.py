@@ -164,6 +164,8 @@ def _of_node(node: Node) -> _Range | None:
     name, dtype, given = node.step.name.removeprefix("own_"), node.dtype, node.operands
     if name == "index" and not given:       # the places of the elements themselves
         return _Range(0, node.size - 1, True)
+    if name in ("search_left", "search_right") and given:
+        return _Range(0, int(given[-1]))
     step = _STEPS.get(name)
     if step is None or not given or dtype.kind not in "iu":
         return None         # there are no operands once it is computed

@@ -256,7 +256,7 @@ def dtype_or_number(value: Any) -> Any:
     return value if type(value) in WEAK else getattr(value, "dtype", None) or np.asarray(value).dtype
 
 
-_MOST_RUNS = 16
+MOST_RUNS = 16
 
 
 def gather(xp: Any, parts: list[Any], places: np.ndarray, axis: int) -> Any:
@@ -287,7 +287,7 @@ def gather(xp: Any, parts: list[Any], places: np.ndarray, axis: int) -> Any:
             end = first + step * (stop - start)
             pieces.append(parts[owner][(*front, slice(first, end if end >= 0 else None, step))])
         start = stop
-        if len(pieces) > _MOST_RUNS:
+        if len(pieces) > MOST_RUNS:
             joined = parts[0] if len(parts) == 1 else xp.concatenate(parts, axis)
             return xp.take(joined, array(xp, places), axis=axis)
     if not pieces:

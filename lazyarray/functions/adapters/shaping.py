@@ -12,6 +12,7 @@ from ...errors import NotOnDevice, refuse, wrong
 from .. import memory_order
 from .common import (
     CASTINGS,
+    MOST_RUNS,
     array,
     axes_of,
     axis_index,
@@ -78,8 +79,18 @@ def repeat(xp: Any, /, a: Any, repeats: Any, axis: Any = None) -> Any:
         ends = xp.cumsum(repeats.astype(intp))
         low, total = fetch(xp.stack([repeats.astype(intp).min(), ends[-1]]), "how many elements there will be")
         wrong(low < 0, "repeats may not contain negative values.")
-        return xp.take(a, xp.searchsorted(ends, xp.arange(int(total)), side="right"), axis=axis)
-    return gather(xp, [a], np.repeat(np.arange(n), fetch(repeats, "how often to repeat")), axis)
+        return _repeated(xp, a, ends, int(total), axis)
+    counts = np.asarray(fetch(repeats, "how often to repeat"))
+    if counts.shape == (n,) and n > MOST_RUNS and counts.dtype.kind in "iu" and (
+            np.can_cast(counts.dtype, intp) and counts.min() >= 0):
+        ends = np.cumsum(counts, dtype=intp)
+        return _repeated(xp, a, array(xp, ends), int(ends[-1]), axis)
+    return gather(xp, [a], np.repeat(np.arange(n), counts), axis)
+
+
+def _repeated(xp: Any, a: Any, ends: Any, total: int, axis: int) -> Any:
+    """Elements along an axis, each as often as until its end in the result of so many."""
+    return xp.take(a, xp.searchsorted(ends, xp.arange(total), side="right"), axis=axis)
 
 
 def resize(xp: Any, /, a: Any, new_shape: Any) -> Any:

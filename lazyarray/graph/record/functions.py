@@ -25,7 +25,7 @@ from .memory_order import axes_of
 from .operands import Operands
 from .reductions import of_vectors
 from .several_steps import SEVERAL
-from .taken import along_axis
+from .taken import along_axis, digitize, searchsorted
 from .ufunc import recorded
 
 __all__ = ["RECORDED", "astype", "lies_exactly"]
@@ -259,5 +259,5 @@ def vdot(a: Any, b: Any, /) -> Any:
 #: NumPy's function -> what records a call of it.
 RECORDED: dict[Callable[..., Any], Callable[..., Any]] = {
     np.where: where, np.clip: clip, np.round: round_, np.around: round_, np.triu: _triangle(1), np.tril: _triangle(-1),
-    np.take_along_axis: along_axis, np.dot: dot, np.inner: inner, np.vdot: vdot, **OF_PROTOTYPES, **SEVERAL,
+    np.take_along_axis: along_axis, np.searchsorted: searchsorted, np.digitize: digitize, np.dot: dot, np.inner: inner, np.vdot: vdot, **OF_PROTOTYPES, **SEVERAL,
 }

@@ -1,4 +1,5 @@
-"""Recording of what positions name: ``x[i]`` and ``x[i, j]``, and ``take_along_axis``.
+"""Recording of what positions name: ``x[i]`` and ``x[i, j]``, and ``take_along_axis``; and of positions, which
+``searchsorted`` and ``digitize`` find.
 
 A step takes elements of a table, an operand that is read by no element's own place: one kernel takes them and computes
 what comes of them. Positions are known to lie within before, as where they are not recorded; those of indexes are
@@ -21,11 +22,11 @@ from ...storage.statements import held
 from ...storage.storage import Storage
 from .. import known_ranges
 from ..node import least_bytes, native
-from .loops import named
+from .loops import cast, named
 from .operands import Operands, leaf_of
 from .ufunc import recorded
 
-__all__ = ["along_axis", "take_of", "takes"]
+__all__ = ["along_axis", "digitize", "searchsorted", "take_of", "takes"]
 
 _int64 = np.dtype(np.int64)
 
@@ -116,3 +117,60 @@ def _taken_along(table: Any, positions: Any, length: Any, each: Any, row: Any, f
     outer, inner = int(front), int(row)
     return taken_along(devices.current().xp, table.reshape(outer, int(length), inner),
                        positions.reshape(outer, -1, inner), 1, True).reshape(at.shape)
+
+
+# -- positions that are found ----------------------------------------------------------------------
+
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    """``numpy.searchsorted`` of real numbers, of which those that are sorted are there as they are compared."""
+    if native is None or type(a) is not handles.array_type or not isinstance(v, np.ndarray) or sorter is not None or (
+            least_bytes() is None or native.is_light(a) or type(side) is not str or side not in _SIDES):
+        return None
+    return held((a, v), _searched, a, v, side) if others_run() else _searched(a, v, side)
+
+
+#: ``side=`` -> the step that searches.
+_SIDES = {"left": "search_left", "right": "search_right"}
+
+
+def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    """``numpy.digitize`` with bins that are known to rise."""
+    if type(bins) is not handles.array_type or type(right) is not bool or native is None or native.is_light(bins) or (
+            (known := facts.known_of(bins)) is None or not known.get("rises")):
+        return None
+    return searchsorted(bins, x, "left" if right else "right")
+
+
+def _searched(a: Any, v: Any, side: str) -> Any:
+    storage, meta = a._self_storage, handles.meta_of(a)
+    given, dtype, least = Operands(), meta.dtype, least_bytes()
+    if meta.ndim != 1 or not meta.size or not meta.flags.c_contiguous or dtype.char not in _COMPARED or (
+            type(storage) is not Storage or least is None):
+        return None
+    handles.device_of(a)
+    table = leaf_of(a)
+    if table is None or storage.loans or not given.add(v) or given.metas[0] is None or given.kinds[0].char not in (
+            _COMPARED) or np.result_type(given.kinds[0], dtype) != dtype:
+        return None
+    step = named(devices.current(), _SIDES[side], _found_on_left if side == "left" else _found_on_right,
+                 (dtype, dtype, _int64), _int64)
+    casts = None if given.kinds[0] == dtype else (cast(given.kinds[0], dtype),)
+    if step is None or not given.is_on(storage.device, table.array) or (
+            not given.settle(casts, (), _int64.itemsize, least)):
+        return None
+    table.mode = "table"
+    given.count(table)
+    given.made(step, (table, *given.items, np.int64(meta.size)))
+    return recorded(given)
+
+
+#: Characters of the dtypes whose numbers a kernel compares.
+_COMPARED = frozenset("?bBhHiIlLqQfd")
+
+
+def _found_on_left(table: Any, values: Any, length: Any) -> Any:
+    return devices.current().xp.searchsorted(table, values)
+
+
+def _found_on_right(table: Any, values: Any, length: Any) -> Any:
+    return devices.current().xp.searchsorted(table, values, side="right")

@@ -230,6 +230,22 @@ def _take(step: Step) -> str:
             f" out0 = in0[({at}) * {row} + w]")
 
 
+#: How many of a table's elements lie before a value: those that are less, or those that it is not less than. NaN comes last.
+_SEARCH = """
+  long long low = 0, high = in2;
+  while (low < high) {{
+    const long long mid = (low + high) >> 1;
+    if ({before}) low = mid + 1; else high = mid;
+  }}
+  out0 = low"""
+
+
+def _search(step: Step) -> str:
+    less = "{0} < {1}" if step.inputs[0].kind != "f" else "({0} < {1} || ({1} != {1} && {0} == {0}))"
+    left = step.name == "search_left"
+    return _SEARCH.format(before=less.format("in0[mid]", "in1") if left else f"!({less.format('in1', 'in0[mid]')})")
+
+
 _LOG2 = """
   const out0_type z = log(in0);
   const {T} c = ({T})1.4426950408889634;
@@ -259,7 +275,8 @@ _OWN: dict[str, Callable[[Step], str | None]] = {
     "index": lambda step: "out0 = (out0_type)at",
     "at_place": lambda step: "out0 = at == in2 ? in1 : in0",
     "triangle": lambda step: _TRIANGLE,
-    "take": _take, "take_rows": _take, "take_along": lambda step: _ALONG,
+    "take": _take, "take_rows": _take, "take_along": lambda step: _ALONG, "search_left": _search,
+    "search_right": _search,
     "isclose": lambda step: _CLOSE.format(T=type_of(step.inputs[0])),
     "isclose_or_nan": lambda step: _CLOSE.format(T=type_of(step.inputs[0])) + " || (isnan(in0) && isnan(in1))",
     "own_floor_divide": lambda step: _divide(step, "q"),
