@@ -354,6 +354,22 @@ class Operations(ABC):
         """``numpy.interp(x, xs, ys, left, right)`` of arrays of float64, of which there is a point: a new array."""
         return self.xp.interp(self.contiguous(x), self.contiguous(xs), self.contiguous(ys), left, right)
 
+    def between(self, low: Any, high: Any, weight: float, last: Any, out: Any) -> None:
+        """Set `out` to what lies between the elements of two arrays of real numbers, computed from the nearer end as
+        NumPy does: `weight` says how far from the first. `last`: another array or None; NaN where that is NaN.
+
+        So the difference is that of the elements' own dtype, which wraps around, and beside an infinity a weight of zero
+        gives NaN. The two may be one array, whose elements these are then.
+        """
+        result = out.dtype
+        if low is high:
+            value = low.astype(result, copy=False)
+        else:
+            step = (high - low).astype(result, copy=False)
+            low, high = low.astype(result, copy=False), high.astype(result, copy=False)
+            value = low + step * result.type(weight) if weight < 0.5 else high - step * result.type(1 - weight)
+        out[...] = value if last is None else self.xp.where(self.xp.isnan(last), result.type("nan"), value)
+
     def differences(self, f: Any, axis: int, spacing: float) -> Any:
         """``numpy.gradient(f, spacing, axis=axis)`` of floats, at least two along the axis, from 0 on: a new array."""
         return self.xp.gradient(f, spacing, axis=axis)

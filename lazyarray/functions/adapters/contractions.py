@@ -107,7 +107,7 @@ def _turned(a: Any, labels: str, wanted: str) -> Any:
 
 
 def _product(xp: Any, step: Contraction, a: Any, b: Any, wanted: str) -> tuple[Any, str]:
-    """What two operands become, and its labels; in the order that is `wanted`, if that takes no copy."""
+    """What two operands become, and its labels; in the order that is `wanted`, if that takes no copy or fewer."""
     summed, (first, second), stack, own, depth = step
     a, b = (one.sum(axis=(*gone,)) if gone else one for one, gone in zip((a, b), summed))
     labels = stack + own[0] + own[1]
@@ -117,12 +117,36 @@ def _product(xp: Any, step: Contraction, a: Any, b: Any, wanted: str) -> tuple[A
             [one.shape[have.index(label)] if label in have else 1 for label in labels])
             for one, have in ((a, first), (b, second)))
         return a * b, labels
-    a, b = _turned(a, first, stack + own[0] + depth), _turned(b, second, stack + depth + own[1])
-    shape = a.shape[:len(first) - len(depth)] + b.shape[len(stack) + len(depth):]
-    of_stack, lost = a.shape[:len(stack)], math.prod(a.shape[len(first) - len(depth):])
-    a = a.reshape(*of_stack, -1, lost)
-    b = b.reshape(*of_stack, lost, -1)
-    found = devices.current().product(a, b)
-    if found is None:
-        found = xp.matmul(a, b)
-    return found.reshape(shape), labels
+    parts = ""
+    if wanted == stack + own[1] + own[0]:       # as it is wanted, if the operands are exchanged
+        a, b, first, second, own = b, a, second, first, own[::-1]
+    elif (found := _parts_of(wanted, stack, own)) and math.prod(
+            [b.shape[second.index(label)] for label in found]) <= _MOST_PARTS:
+        parts = found
+    rest = own[1] if not parts else wanted[len(stack + parts + own[0]):]
+    a, b = _turned(a, first, stack + own[0] + depth), _turned(b, second, stack + parts + depth + rest)
+    count, each = len(stack), len(stack) + len(parts)
+    lost = math.prod(b.shape[each:each + len(depth)])
+    shape = b.shape[:each] + a.shape[count:count + len(own[0])] + b.shape[each + len(depth):]
+    a = a.reshape(*a.shape[:count], *[1] * len(parts), -1, lost)
+    b = b.reshape(*b.shape[:each], lost, -1)
+    product = devices.current().product(a, b)
+    if product is None:
+        product = xp.matmul(a, b)
+    return product.reshape(shape), stack + parts + own[0] + rest
+
+
+#: Products up to which the parts of an operand are multiplied one by one, where their product would have to be copied.
+#: Of 65,536 complex numbers, 128 take 10.6 us of the device, as one product and two copies do, and 2,048 take 34 (H100,
+#: 2026-11-29).
+_MOST_PARTS = 512
+
+
+def _parts_of(wanted: str, stack: str, own: tuple[str, str]) -> str:
+    """What labels of the second operand lie in front of those of the first one, and the others behind them, in the
+    result that is wanted; none if that is otherwise.
+    """
+    if not wanted.startswith(stack) or not own[0]:
+        return ""
+    front, behind = wanted[len(stack):].partition(own[0])[::2]
+    return front if front and set(front + behind) == set(own[1]) else ""

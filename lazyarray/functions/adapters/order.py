@@ -224,28 +224,22 @@ def _quantile(xp: Any, a: Any, q: Any, axis: Any, method: str, keepdims: Any, we
         # Beyond an end both neighbours are the end itself.
         outside = (low < 0) | (low >= n - 1)
         low = np.clip(low, 0, n - 1).astype(intp)
-        between = _is_between(method, q)
-        values = []
-        for i, k, t in zip(low, np.where(outside, low, np.minimum(low + 1, n - 1)), weight):
+        high = np.where(outside, low, np.minimum(low + 1, n - 1))
+        last = ordered[..., -1] if a.dtype.kind == "f" else None
+        if last is not None and result != a.dtype and not q.ndim and not last.ndim and (
+                truth(xp.isnan(last), "NaN check")):
+            result = a.dtype        # NumPy gives the NaN that it found
+        values = xp.empty((q.size, *ordered.shape[:-1]), result)
+        for value, i, k, t in zip(values, low, high, weight):
             below = ordered[..., int(i)]
-            values.append(_between(below, ordered[..., int(k)], t, result) if between else below.astype(result))
-        if a.dtype.kind == "f":
-            missing = xp.isnan(ordered[..., -1])
-            if result != a.dtype and not q.ndim and not missing.ndim and truth(missing, "NaN check"):
-                result = a.dtype        # NumPy gives the NaN that it found
-            values = [xp.where(missing, result.type("nan"), v.astype(result, copy=False)) for v in values]
-    if keepdims:
-        values = [v.reshape(ones) for v in values]
-    if q.ndim == 0:
-        return values[0]
-    shape = ones if keepdims else ordered.shape[:-1]
-    if not values:
-        return xp.empty(q.shape + shape, result)
-    if func in (np.quantile, np.percentile):
-        return xp.stack(values).reshape(q.shape + shape)
+            above = ordered[..., int(k)] if _is_between(method, q) else below
+            devices.current().between(below, above, float(t), last, value)
+    values = values.reshape(q.shape + (ones if keepdims else ordered.shape[:-1]))
+    if q.ndim == 0 or not q.size or func in (np.quantile, np.percentile):
+        return values
     # NumPy calls a function for each slice, so that the quantiles of one lie together.
-    return xp.moveaxis(xp.stack(values, -1).reshape(shape + q.shape), tuple(range(-q.ndim, 0)),
-                       tuple(range(q.ndim)))
+    turned = *range(q.ndim, values.ndim), *range(q.ndim)
+    return xp.ascontiguousarray(values.transpose(turned)).transpose(np.argsort(turned).tolist())
 
 
 @functools.cache
@@ -268,17 +262,6 @@ def _is_between(method: str, q: np.ndarray) -> bool:
         method != "linear" or q.dtype.kind == "f")
 
 
-def _between(low: Any, high: Any, t: Any, result: np.dtype) -> Any:
-    """Interpolated values, computed from the nearer end as NumPy does.
-
-    So the difference is that of the elements' own dtype, which wraps around, and beside an infinity a weight of zero
-    gives NaN.
-    """
-    step = (high - low).astype(result, copy=False)
-    low, high = low.astype(result, copy=False), high.astype(result, copy=False)
-    return low + step * result.type(t) if t < 0.5 else high - step * result.type(1 - t)
-
-
 def _nan_quantiles(xp: Any, ordered: Any, q: Any, method: str, result: Any) -> Any:
     """Quantiles of what is not NaN in each slice."""
     count, empty = _count_valid(xp, ordered)
@@ -299,7 +282,7 @@ def _nan_quantiles(xp: Any, ordered: Any, q: Any, method: str, result: Any) -> A
             far = (1 - t).astype(result)
             value = xp.where(t < 0.5, value + step * near, above.astype(result, copy=False) - step * far)
         values.append(xp.where(count == 0, result.type("nan"), value))
-    return values
+    return xp.stack(values) if values else xp.empty((0, *ordered.shape[:-1]), result)
 
 
 def _quantiles(func: Callable[..., Any], scale: int) -> Any:

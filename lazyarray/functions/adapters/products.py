@@ -94,6 +94,10 @@ def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, *
     operands = list(operands)
     if isinstance(operands[0], str):
         operands[1:] = arrays = [array(xp, o) for o in operands[1:]]
+        if optimize is False and out is None and not kwargs and len({a.dtype for a in arrays}) > 1:
+            dtype = np.result_type(*[a.dtype for a in arrays])
+            if dtype.char in "fdFD":
+                operands[1:] = arrays = [a.astype(dtype, copy=False) for a in arrays]
         if out is None and not kwargs and _is_plain(optimize, len(arrays)) and (
                 found := contracted(xp, operands[0], arrays)) is not None:
             return found

@@ -143,7 +143,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
 
 def _searched(a: Any, v: Any, side: str) -> Any:
     storage, meta = a._self_storage, handles.meta_of(a)
-    given, dtype, least = Operands(), meta.dtype, least_bytes()
+    given, dtype, least = Operands(np.searchsorted), meta.dtype, least_bytes()
     if meta.ndim != 1 or not meta.size or not meta.flags.c_contiguous or dtype.char not in _COMPARED or (
             type(storage) is not Storage or least is None):
         return None

@@ -354,6 +354,25 @@ class TestJoined:
         for misplaced in (0, 2, 8):
             same(rows.join([Array.of(p, misplaced) for p in parts], axis), np.concatenate(parts, axis))
 
+    @pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8", "D"])
+    @pytest.mark.parametrize("view", [
+        lambda x: x[1:4, :, 1:], lambda x: x[::2, :5], lambda x: x[:, :, ::3], lambda x: x[::-1], lambda x: x[2:3, :, 4],
+        lambda x: np.broadcast_to(x[:, :1, :1], (6, 5, 8)), lambda x: np.broadcast_to(x[0], (3, 8, 9)),
+        lambda x: x[:, 3, 1:4], lambda x: x[:, :, 5], lambda x: x[1:2, 1:2, 1:2], lambda x: x[0, 0, 1:1]],
+        ids=range(11))
+    def test_strided_parts(self, rows, view, dtype):
+        parts = [view(numbers((6, 8, 9), dtype)), view(numbers((6, 8, 9), dtype)[::-1]).copy(), view(numbers((6, 8, 9), dtype))]
+        for axis in range(parts[0].ndim):
+            found = rows.join([strided(parts[0]), Array.of(parts[1]), strided(parts[2])], axis)
+            if parts[0].size:
+                same(found, np.concatenate(parts, axis))
+
+    def test_parts_of_numbers(self, rows):
+        x = numbers((5, 6), "f8").view("D")
+        given = np.ascontiguousarray(x)
+        parts = given.real, given.imag, given.real[:, 1:]
+        same(rows.join([strided(p) for p in parts], 1), np.concatenate(parts, 1))
+
     def test_empty_parts(self, rows):
         parts = [numbers((2, n)) for n in (0, 3, 0, 2, 0)]
         same(rows.join([Array.of(p) for p in parts], 1), np.concatenate(parts, 1))
@@ -365,6 +384,8 @@ class TestJoined:
         for shape in ((3, 2), (6,), (2, 3, 1)):
             assert rows.join([x, Array.of(numbers(shape))], 0) is None, "an error of the library's"
         assert rows.join([Array.of(numbers((0, 3)))] * 2, 0) is None
+        odd = strided(numbers((4, 5, 6))[:, ::2, ::4])
+        assert rows.join([odd, odd], 0) is None, "three strides"
 
 
 class TestRolled:

@@ -58,8 +58,11 @@ _PLACE = " + ".join(f"lz_place(line * down{k} + column * along{k}, at{k}, wide >
                     for k in range(MOST_AXES))
 _LINE = "const long long line = lz_row(row, rows, columns), column = row - line * columns;"
 
-_NEXT = "\n    ".join([f"if (column >= end{k - 1}) {{ from = from{k}; begin = end{k - 1}; end = end{k}; }}"
-                      for k in range(1, MOST_PARTS)])
+_NEXT = "\n    ".join([
+    f"if (column >= end{k - 1}) {{ from = from{k}; begin = end{k - 1}; end = end{k}; width = width{k}; "
+    f"pitch = pitch{k}; each = each{k}; }}" for k in range(1, MOST_PARTS)])
+_PARTS = "".join(f", const WORD* from{k}, const long long end{k}, const long long width{k}, const long long pitch{k}, "
+                 f"const long long each{k}" for k in range(MOST_PARTS))
 
 _COPY = f"""
 // Of each of `outer` parts, which begin `above` words one after the other, the rows. All parts' first rows come first.
@@ -91,16 +94,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) put_BYTES(WORD* to, const 
   }}
 }}
 
-// end: where in a row of the result that of each array ends.
+// end: where in a row of the result that of each array ends. An array in C order has no width. Others are walked in lines
+// of `width` words: each from one to the next, and pitch from one line to the next.
 extern "C" __global__ void __launch_bounds__(THREADS) join_BYTES(WORD* to, const long long rows,
-    const long long words{"".join(f", const WORD* from{k}, const long long end{k}" for k in range(MOST_PARTS))}) {{
+    const long long words{_PARTS}) {{
   const long long total = rows * words;
   for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < total; i += (long long)gridDim.x * THREADS) {{
     const long long row = lz_row(i, total, words), column = i - row * words;
     const WORD* from = from0;
-    long long begin = 0, end = end0;
+    long long begin = 0, end = end0, width = width0, pitch = pitch0, each = each0;
     {_NEXT}
-    to[i] = from[row * (end - begin) + column - begin];
+    long long at = row * (end - begin) + column - begin;
+    if (width != 0) {{
+      const long long line = lz_row(at, total, width);
+      at = line * pitch + (at - line * width) * each;
+    }}
+    to[i] = from[at];
   }}
 }}
 
@@ -144,7 +153,7 @@ class _Copying(NamedTuple):
 
 def _made(cupy: Any, name: str) -> _Copying:
     grid = "qI" + "Qqqqq" * MOST_AXES
-    kinds = (("take", "QQqqqq" + grid), ("put", "QQqqQQQqqqq" + grid), ("join", "Qqq" + "Qq" * MOST_PARTS),
+    kinds = (("take", "QQqqqq" + grid), ("put", "QQqqQQQqqqq" + grid), ("join", "Qqq" + "Qqqqq" * MOST_PARTS),
              ("roll", "QQqqqqqqq"))
     names = *[f"{kind}_{size}" for kind, _ in kinds for size in WORDS], "number"
     found = iter(functions(cupy, SOURCE, names))
@@ -264,30 +273,52 @@ class Rows(Unique):
         shape, dtype = list(first.shape), first.dtype
         if not 1 < len(arrays) <= MOST_PARTS:
             return None
-        rows, row = math.prod(shape[:axis]), math.prod(shape[axis + 1:]) * first.itemsize
-        ends, end, bits = [], 0, 0
+        size = first.itemsize
+        rows, row = math.prod(shape[:axis]), math.prod(shape[axis + 1:]) * size
+        ends, lines, end, bits = [], [], 0, 0
         for array in arrays:
-            other = array.shape
-            if array.dtype != dtype or not array._c_contiguous or other != first.shape and (
+            other, line = array.shape, (0, 0, 0)
+            if array.dtype != dtype or other != first.shape and (
                     len(other) != len(shape) or other[:axis] != first.shape[:axis]
                     or other[axis + 1:] != first.shape[axis + 1:]):
                 return None
+            if not array._c_contiguous:
+                found = _lines(other, array.strides, size)
+                if found is None:
+                    return None
+                width, pitch, each = line = found
+                bits |= pitch | (width if each == size else size | each)
             nbytes = array.shape[axis] * row
             end += nbytes
             ends.append(end)
+            lines.append(line)
             bits |= nbytes | array.data.ptr
         if not end * rows or (kernels := self._compiled()) is None:
             return None
+        word = _word(bits)
+        if word < size and any(line[0] and line[2] != size for line in lines):
+            return None
         shape[axis] = sum([array.shape[axis] for array in arrays])
         result = self._ndarray(tuple(shape), dtype)
-        word = _word(bits)
         words = end // word
         parts: list[Any] = []
-        for array, end in zip(arrays, ends):
-            parts += array, end // word
+        for array, end, (width, pitch, each) in zip(arrays, ends, lines):
+            parts += array, end // word, width // word, pitch // word, 1 if each == size else each // word
         kernels.joins[word](_blocks(rows * words), THREADS, [
-            result, rows, words, *parts, *(0, words) * (MOST_PARTS - len(arrays))])
+            result, rows, words, *parts, *(0, words, 0, 0, 0) * (MOST_PARTS - len(arrays))])
         return result
+
+
+@functools.lru_cache(1024)
+def _lines(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> tuple[int, int, int] | None:
+    """The elements of an array, of `size` bytes each, in C order, as lines: bytes of a line, from one line to the next,
+    and from one element to the next; None if they lie in no such way.
+    """
+    for split in range(len(shape)):
+        down, along = one_step(shape[:split], strides[:split]), one_step(shape[split:], strides[split:])
+        if down is not None and along is not None:
+            return math.prod(shape[split:]) * size, down, along
+    return None
 
 
 class Grid(NamedTuple):
