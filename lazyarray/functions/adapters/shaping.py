@@ -80,12 +80,13 @@ def repeat(xp: Any, /, a: Any, repeats: Any, axis: Any = None) -> Any:
         low, total = fetch(xp.stack([repeats.astype(intp).min(), ends[-1]]), "how many elements there will be")
         wrong(low < 0, "repeats may not contain negative values.")
         return _repeated(xp, a, ends, int(total), axis)
-    counts = np.asarray(fetch(repeats, "how often to repeat"))
+    given = fetch(repeats, "how often to repeat")
+    counts = np.asarray(given)
     if counts.shape == (n,) and n > MOST_RUNS and counts.dtype.kind in "iu" and (
             np.can_cast(counts.dtype, intp) and counts.min() >= 0):
         ends = np.cumsum(counts, dtype=intp)
         return _repeated(xp, a, array(xp, ends), int(ends[-1]), axis)
-    return gather(xp, [a], np.repeat(np.arange(n), counts), axis)
+    return gather(xp, [a], np.repeat(np.arange(n), given), axis)
 
 
 def _repeated(xp: Any, a: Any, ends: Any, total: int, axis: int) -> Any:
