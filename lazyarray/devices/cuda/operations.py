@@ -79,7 +79,7 @@ class CudaOperations(Operations):
         self.selected = selections.of       # type: ignore[method-assign]
         self._rows, self._line_filters = Rows(kernels), LineFilters(kernels)
         self._sorted_rows, self._histograms = SortedRows(kernels), Histograms(kernels)
-        self.product = Products(cupy, cublas)      # type: ignore[method-assign]
+        self.product = Products(cupy, cublas, self._in_c_order)     # type: ignore[method-assign]
         factorizer = self.factors = Factorizer(     # type: ignore[method-assign]
             cupy, lambda: cublas()[0], cusolver, self.stream)
         self.triangular = factorizer.triangular     # type: ignore[method-assign]
@@ -122,6 +122,13 @@ class CudaOperations(Operations):
         launch = None if kernel is None or target.size >= WIDE else kernel.launch
         return launch is not None and (launch(arguments, shape, False) is not None or (
             kernel.prepare(arguments, shape, False) and launch(arguments, shape, False) is not None))
+
+    def _in_c_order(self, array: Any) -> Any:
+        """A copy in C order."""
+        out = self.empty(array.shape, array.dtype)
+        if not (self.on_current(array) and self.copied(out, array)):
+            out[...] = array
+        return out
 
     def extremes(self, array: Any) -> Any:
         program, reduction, wide = _extremes_of(array.dtype)

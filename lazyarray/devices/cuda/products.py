@@ -1,8 +1,9 @@
 """Products of matrices, and of stacks of them, by cuBLAS.
 
 For small ones CuPy's own function takes several times as long to find out how to call cuBLAS as the call and the
-product take. What is found out here is kept, by shapes and strides. What is no plain product is left to CuPy: that of
-two vectors, other dtypes, axes that cuBLAS can't walk, and numbers for which a program has chosen another precision.
+product take. What is found out here is kept, by shapes and strides. An operand whose axes cuBLAS can't walk is copied before.
+What is no plain product is left to CuPy: that of two vectors, other dtypes, and numbers for which a program has chosen
+another precision.
 """
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from ...errors.inspection import Unique
 
-__all__ = ["Plan", "Products", "plan_of"]
+__all__ = ["Plan", "Products", "copies_for", "plan_of"]
 
 #: Dtype -> the letter that cuBLAS's functions begin with.
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
@@ -104,6 +105,18 @@ def plan_of(itemsize: int, a_shape: tuple[int, ...], a_strides: tuple[int, ...],
     return Plan(shape, rows, columns, depth, count, first, second)
 
 
+def copies_for(itemsize: int, a_shape: tuple[int, ...], a_strides: tuple[int, ...], b_shape: tuple[int, ...],
+               b_strides: tuple[int, ...]) -> tuple[bool, bool] | None:
+    """Which operands that have no plan have one as copies in C order; None if that is of no use."""
+    a_copied, b_copied = (tuple([itemsize * math.prod(shape[axis + 1:]) for axis in range(len(shape))])
+                          for shape in (a_shape, b_shape))
+    for copies in ((True, False), (False, True), (True, True)):
+        if plan_of(itemsize, a_shape, a_copied if copies[0] else a_strides, b_shape,
+                   b_copied if copies[1] else b_strides) is not None:
+            return copies
+    return None
+
+
 class _Calls(NamedTuple):
     """cuBLAS's functions for one product and for several, whether CuPy would do it so, and the addresses of 1 and 0."""
 
@@ -124,11 +137,16 @@ class Products(Unique):
     load : callable
         Gives CuPy's module of cuBLAS, which is loaded with the first product, and what tells by the character of a
         dtype whether its products are computed as usual.
+    copied : callable
+        Gives a copy in C order of a device array.
     """
 
-    def __init__(self, cupy: Any, load: Callable[[], tuple[Any, Callable[[str], bool]]]) -> None:
+    def __init__(self, cupy: Any, load: Callable[[], tuple[Any, Callable[[str], bool]]],
+                 copied: Callable[[Any], Any]) -> None:
+        self._copied = copied
         self._ndarray, self._handle, self._load = cupy.ndarray, cupy.cuda.device.get_cublas_handle, load
-        self._plans: dict[Any, Plan | None] = {}
+        #: By the lengths and strides of the operands; which of them are to be copied before.
+        self._plans: dict[Any, Plan | tuple[bool, bool] | None] = {}
         #: Dtype -> what is called.
         self._calls: dict[str, _Calls] = {}
 
@@ -150,9 +168,9 @@ class Products(Unique):
         if plan is key:
             if len(self._plans) >= _MOST:
                 self._plans.clear()
-            plan = self._plans[key] = plan_of(*key)
-        if plan is None:
-            return None
+            plan = self._plans[key] = plan_of(*key) or copies_for(*key)
+        if type(plan) is not Plan:
+            return None if plan is None else self(*[self._copied(one) if copy else one for one, copy in zip((a, b), plan)])
         shape, rows, columns, depth, count, first, second = plan
         gemm, batched, is_usual, one, zero, _ = self._calls.get(dtype.char) or self._calls_of(dtype)
         if not is_usual(dtype.char):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lazyarray
-from lazyarray.devices.cuda.products import Products, plan_of
+from lazyarray.devices.cuda.products import Products, copies_for, plan_of
 
 ON_CUDA = lazyarray.device().name == "cuda"
 RANDOM = np.random.default_rng(0)
@@ -67,6 +67,14 @@ def test_what_is_walked(rows, depth, columns, first, second):
             planned += 1
             assert plan.shape == (a @ b).shape
             np.testing.assert_allclose(multiplied(plan, a, b), a @ b, rtol=1e-12, atol=1e-12)
+            continue
+        copies = copies_for(a.itemsize, a.shape, a.strides, b.shape, b.strides)
+        if copies is None:      # stacks that are broadcast along some of their axes
+            assert max(len(first), len(second)) > 1
+            continue
+        a, b = (one.copy() if copy else one for one, copy in zip((a, b), copies))
+        plan = plan_of(a.itemsize, a.shape, a.strides, b.shape, b.strides)
+        np.testing.assert_allclose(multiplied(plan, a, b), a @ b, rtol=1e-12, atol=1e-12)
     assert planned or max(len(first), len(second)) > 1
 
 
@@ -95,6 +103,7 @@ def test_vectors(n, m, stack):
 def test_what_is_left(a, b):
     x, y = np.ones(a), np.ones(b)
     assert plan_of(8, x.shape, x.strides, y.shape, y.strides) is None
+    assert copies_for(8, x.shape, x.strides, y.shape, y.strides) is None
 
 
 def test_matrices_below_each_other_are_one():
@@ -122,7 +131,7 @@ def test_what_cublas_is_called_with(dtype):
     cublas = SimpleNamespace(**{f"{letter}gemm": noting("one"), f"{letter}gemmStridedBatched": noting("several")})
     cupy = SimpleNamespace(ndarray=lambda shape, dtype: np.zeros(shape, dtype).view(Arrays),
                            cuda=SimpleNamespace(device=SimpleNamespace(get_cublas_handle=lambda: "handle")))
-    product = Products(cupy, lambda: (cublas, lambda char: char == dtype and precise["usual"]))
+    product = Products(cupy, lambda: (cublas, lambda char: char == dtype and precise["usual"]), Arrays.copy)
     a, b = np.ones((5, 2, 3), dtype).view(Arrays), np.ones((5, 4, 3), dtype).view(Arrays).swapaxes(1, 2)
     out = product(a, b)
     (name, args), = calls
@@ -136,6 +145,9 @@ def test_what_cublas_is_called_with(dtype):
     name, args = calls[-1]
     assert name == "one"
     assert args == ("handle", True, False, 4, 10, 3, one, at["b"], 3, at["a"], 3, zero, out.data.ptr, 4)
+    out = product(np.ones((5, 2, 6), dtype).view(Arrays)[:, :, ::2], b)
+    name, args = calls.pop()
+    assert out.shape == (5, 2, 4) and args[11:13] == (3, 6), "a copy was multiplied"
     # What a program has chosen for CuPy holds here, too: CUPY_TF32=1 and the like.
     precise["usual"] = False
     assert product(a, b) is None and len(calls) == 2
