@@ -72,8 +72,11 @@ def test_steps_that_take_compile(dtype):
              (Step("take", None, (dtype, *[o.dtype for o in where], *(int64,) * 3), dtype), (0, 1, 2, 3, 4, 5, 6)),
              (Step("take_rows", None, (dtype, where[1].dtype, int64, int64), dtype, None, True), (0, 2, 4, 5)),
              (Step("take_along", None, (dtype, int64, *(int64,) * 4), dtype, None, True), (0, 1, 4, 5, 6, 7))]
+    if dtype.kind != "c" and dtype.char != "e":
+        inputs += (Operand(dtype, "flat"),)
+        steps += [(Step(f"search_{side}", None, (dtype, dtype, int64), int64), (0, 8, 4)) for side in ("left", "right")]
     program = Program(inputs, tuple(steps), tuple(range(len(inputs), len(inputs) + len(steps))), 0)
-    reads = ("table", *("flat",) * 3, *("value",) * 4)
+    reads = ("table", *("flat",) * 3, *("value",) * 4, *("flat",) * (len(inputs) - 8))
     forms = {"packs": launch_plan.packed(program, reads, 0, False), "single": launch_plan.general(program, True, reads)}
     text = elementwise_source.source(program, cupy, forms)
     assert text is not None and compiled(text) == ""

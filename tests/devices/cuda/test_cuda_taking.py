@@ -90,3 +90,38 @@ def test_elements_of_the_table_alone(kernels, name, count, rubbish):
     found = run(kernels[f"{name}{count}"], table, given, numbers, 4 * size)
     np.testing.assert_array_equal(found[:size], expected.ravel())
     assert found.min() >= 0 and found.max() < table.size
+
+
+SEARCHES = [(side, dtype) for side in ("left", "right") for dtype in ("int", "unsigned char", "double")]
+
+
+@pytest.fixture(scope="module")
+def searches(tmp_path_factory):
+    text = _BROUGHT + HELPERS
+    for side, name in SEARCHES:
+        dtype = {"int": _INT, "unsigned char": np.dtype(np.uint8), "double": np.dtype(float)}[name]
+        step, _ = snippet(Step(f"search_{side}", None, (dtype, dtype, _LONG), _LONG), None)
+        text += f"""
+extern "C" __global__ void __launch_bounds__(32) {side}_{name.split()[0]}(const {name}* in0, const {name}* values,
+    long long* to, const long long n, const long long in2) {{
+  for (long long at = threadIdx.x; at < n; at += 32) {{ long long out0; const {name} in1 = values[at]; {step}; to[at] = out0; }}
+}}
+"""
+    return compiled(text, tmp_path_factory.mktemp("searching"))
+
+
+@pytest.mark.parametrize(("side", "name"), SEARCHES)
+def test_where_values_are_among_sorted_ones(searches, side, name):
+    dtype = {"int": "i4", "unsigned char": "u1", "double": "f8"}[name]
+    rng = np.random.default_rng(3)
+    for count in (0, 1, 2, 100):
+        keys, values = np.sort((rng.random(count) * 90).astype(dtype)), (rng.random(200) * 99).astype(dtype)
+        values[:count] = keys[:200]
+        if dtype == "f8":
+            keys[count - count // 9:] = np.nan
+            values[150:153] = np.nan, np.inf, -np.inf
+        found, given = Array((200,), _LONG), [Array.of(np.append(keys, keys[:0])), Array.of(values)]
+        slots = [*[ctypes.c_void_p(p.data.ptr) for p in (*given, found)], ctypes.c_longlong(200), ctypes.c_longlong(count)]
+        addresses = (ctypes.c_void_p * len(slots))(*[ctypes.addressof(slot) for slot in slots])
+        assert searches[f"{side}_{name.split()[0]}"](1, 32, 0, addresses) == 0
+        np.testing.assert_array_equal(found.get(), np.searchsorted(keys, values, side))
