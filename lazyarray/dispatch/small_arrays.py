@@ -215,7 +215,7 @@ GROWING: dict[Callable[..., Any], Callable[..., int]] = {
     np.linspace: _spaced, np.logspace: _spaced, np.geomspace: _spaced, np.take: _taken,
     np.convolve: lambda a, v, mode="full": _size(a) * _size(v) // 32,
     np.correlate: lambda a, v, mode="valid": _size(a) * _size(v) // 32,
-    np.broadcast_to: lambda array, shape, subok=False: _ints(shape),
+    np.broadcast_to: lambda array, shape, subok=False: _size(array),        # it has no memory of its own
     np.select: lambda condlist, choicelist, default=0: _together(*condlist, *choicelist),
     np.choose: lambda a, choices, out=None, mode="raise": _together(
         a, *(choices if isinstance(choices, (list, tuple)) else ())),
@@ -355,7 +355,13 @@ def _is_on_host(x: Any, depth: int = 3) -> bool:
     """Whether `x` is a small array on the host, or a list with one."""
     if type(x) is handles.array_type:
         return on_host(x) is not None
-    return depth > 0 and type(x) in (list, tuple) and any(_is_on_host(item, depth - 1) for item in x)
+    if depth <= 0 or type(x) not in (list, tuple) or _HOLDING.isdisjoint(map(type, x)) and (
+            handles.array_type not in map(type, x)):        # of many numbers in little time
+        return False
+    return any(_is_on_host(item, depth - 1) for item in x)
+
+
+_HOLDING = frozenset((list, tuple))
 
 
 def run_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -183,8 +183,7 @@ def keep_widened(x: Any, bounds: Bounds | None) -> None:
 
 def bounds_on_host(storage: Any, view: Any, most: int = _FEW) -> Bounds | None:
     """The bounds of a few integers (`most` bytes) that the host has, and that nobody else may write; else None."""
-    if 0 in view.strides:       # of what repeats its elements, each once
-        view = view[tuple([slice(1) if step == 0 else slice(None) for step in view.strides])]
+    view = views.each_once(view)
     if type(storage) is not Storage or not 0 < view.nbytes <= most or view.dtype.kind not in "iu" or (
             storage.loans or storage.foreign or storage.state not in ("host", "both")):
         return None

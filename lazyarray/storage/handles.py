@@ -549,8 +549,8 @@ def stays_light(x: ArrayHandle, host: np.ndarray) -> bool:
     home = _native.recording.home(x)    # type: ignore[union-attr]
     if home is None:        # another thread has given it a storage
         return False
-    times = getattr(home, "sent", 0)
-    if host.nbytes <= upload_cache.AT_ONCE and times < (_FEW_TIMES if host.nbytes <= upload_cache.SMALL else 1):
+    times, nbytes = getattr(home, "sent", 0), views.each_once(host).nbytes
+    if nbytes <= upload_cache.AT_ONCE and times < (_FEW_TIMES if nbytes <= upload_cache.SMALL else 1):
         home.sent = times + 1
         return True
     storage = x._self_storage

@@ -201,6 +201,13 @@ def extent(view: np.ndarray) -> tuple[int, int]:
     return start, stop + view.itemsize
 
 
+def each_once(array: np.ndarray) -> np.ndarray:
+    """A view of an array without what it repeats: of one element along each axis whose stride is 0."""
+    if 0 not in array.strides:
+        return array
+    return array[tuple([slice(1) if step == 0 else slice(None) for step in array.strides])]
+
+
 def is_dense_array(array: np.ndarray) -> bool:
     """Whether an ndarray's elements fill its extent once, with no negative strides."""
     flags = array.flags

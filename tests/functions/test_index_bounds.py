@@ -91,6 +91,24 @@ def test_an_index_that_repeats_few_integers_is_looked_at_on_the_host(small_on_ho
     np.testing.assert_array_equal(table[lnp.broadcast_to(lnp.arange(0)[:, None], (0, 50)), columns], np.zeros((0, 50)))
 
 
+@pytest.mark.skipif(_native.recording is None, reason="small arrays stay on the host in C alone")
+@pytest.mark.one_device("a copy is kept for each")
+def test_what_repeats_few_elements_is_uploaded_once(small_on_host):
+    small_on_host(95_000)
+    x, expected = lazyarray.asarray(np.arange(120_000.0).reshape(2000, 60)) * 1, np.arange(120_000.0).reshape(2000, 60)
+    for turn in range(4):
+        with lazyarray.trace() as events:
+            found = x < lnp.broadcast_to(lnp.arange(60), (2000, 60))
+            both = np.where(found, lnp.broadcast_to(lnp.arange(60), (2000, 60)), 0)
+        assert [e.nbytes for e in events if e.kind == "upload"] == [480] * (not turn)
+        np.testing.assert_array_equal(np.asarray(found), expected < np.arange(60))
+        np.testing.assert_array_equal(np.asarray(both), np.where(expected < np.arange(60), np.arange(60), 0))
+    alone = lnp.broadcast_to(lnp.arange(60), (2000, 60))
+    assert alone.shape == (2000, 60) and not alone.flags.writeable
+    for found, wanted in ((alone + 1, np.broadcast_to(np.arange(60), (2000, 60)) + 1), (alone.sum(), 2000 * 59 * 30)):
+        np.testing.assert_array_equal(np.asarray(found), wanted)
+
+
 JOINED = [
     lambda a, b: np.concatenate([a, b]), lambda a, b: np.concatenate((a, b[:2]), axis=0), lambda a, b: np.stack([a, a]),
     lambda a, b: np.hstack((b, a)), lambda a, b: np.vstack([a, a]), lambda a, b: np.column_stack([a, a]),

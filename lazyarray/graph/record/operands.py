@@ -109,7 +109,8 @@ class Operands:
             if item is None:
                 place = self.device.sole if self.place is None and self.device.spread else self.place
                 with self.device.on(place):
-                    storage = _copy_of(self.device, host := self.sources[position], self.function, self.allowed)
+                    host = views.each_once(self.sources[position])
+                    storage = _copy_of(self.device, host, self.function, self.allowed)
                 one = host if host.nbytes <= upload_cache.SMALL else True
                 self.items[position] = leaf = Leaf(storage.root, storage, "flat", one if host.nbytes < LARGE else None)
                 self.metas[position] = storage.root
@@ -294,8 +295,8 @@ def brought(x: Any, function: Any) -> Storage | None:
     """The copy on the device of a host array, or of one that is nothing but that and stays so; None if it does not."""
     device, light = devices.current(), type(x) is handles.array_type
     host = x._self_host if light else x
-    if device.spread or host is None or host.dtype not in HOLDABLE or device.usable() is not None or (
-            light and not handles.stays_light(x, host)):
+    if device.spread or host is None or 0 in host.strides or host.dtype not in HOLDABLE or (
+            device.usable() is not None or light and not handles.stays_light(x, host)):
         return None
     return _copy_of(device, host, function, light)
 
