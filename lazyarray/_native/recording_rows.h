@@ -5,9 +5,13 @@ far the positions reach. What is otherwise is for `dispatch/advanced_indexing.py
 #define MOST_ALONG 3
 #define MOST_LOOKED_AT (64 << 10)
 
+/* What a look at positions of the host has found, if there was one: how far they reach, the first of them, a number that tells them
+from others, and whether they are a vector, and each is as far from the one before. */
+typedef struct { int done, even; Reach reach; Py_ssize_t first; npy_uint64 mark; } Looked;
+
 /* Where an index has its arrays, and whole numbers between and behind them, or one lazy scalar: along the axes from `axis` on of what
 `part`, a basic index, leaves; NULL: of all. That has so many axes at least. */
-typedef struct { PyObject *part; Py_ssize_t axis, least, count; PyObject *index[MOST_ALONG]; } Along;
+typedef struct { PyObject *part; Py_ssize_t axis, least, count; PyObject *index[MOST_ALONG]; Looked looked[MOST_ALONG]; } Along;
 
 /* The one lazy scalar on the device of an index that is nothing but this and whole numbers, a borrowed reference; NULL, perhaps
 with an error: it is another index. */
@@ -48,7 +52,7 @@ behind them; or the scalar of `scalar_of_index`. How many there are; 0: it is an
 static Py_ssize_t
 find_along(PyObject *index, Along *along)
 {
-    *along = (Along){NULL, 0, 1, 0, {NULL}};
+    *along = (Along){.least = 1};
     const int is_array = Py_TYPE(index) == types.LazyNdarray || PyArray_CheckExact(index);
     PyObject *one = is_array ? index : scalar_of_index(index, along);
     if (one != NULL) {
@@ -94,53 +98,55 @@ few_on_host(PyObject *index)
         && PyArray_NBYTES(array) <= MOST_LOOKED_AT ? array : NULL;
 }
 
-/* How far such positions reach, the first of them, a number that tells them from others, and whether they are a vector, and each
-is as far from the one before. */
-static int
-are_even(PyArrayObject *array, Reach *reach, Py_ssize_t *first, npy_uint64 *mark)
+/* Look at such positions. */
+static Looked
+look_at(PyArrayObject *array)
 {
     const int is_vector = PyArray_NDIM(array) == 1;
     const Py_ssize_t count = PyArray_SIZE(array), step = is_vector ? PyArray_STRIDE(array, 0) : PyArray_ITEMSIZE(array);
     const char *at = PyArray_BYTES(array);
     const int wide = PyArray_ITEMSIZE(array) == 8;
     npy_int64 before = 0, distance = 0;
-    int even = is_vector, rises = 1;
-    *mark = 0;
+    int rises = 1;
+    Looked found = {.done = 1, .even = is_vector};
     for (Py_ssize_t i = 0; i < count; i++, at += step) {
         const npy_int64 one = wide ? *(const npy_int64 *)at : *(const npy_int32 *)at;
         const npy_int64 next = (npy_int64)((npy_uint64)one - (npy_uint64)before);
-        *mark = (*mark ^ (npy_uint64)one) * 0x100000001b3u;
+        /* A sum, so that no element waits for the one before. */
+        const npy_uint64 mixed = ((npy_uint64)one ^ ((npy_uint64)i * 0x9e3779b97f4a7c15u)) * 0xff51afd7ed558ccdu;
+        found.mark += mixed ^ mixed >> 32;
         if (i == 0)
-            *first = reach->low = reach->high = (Py_ssize_t)one;
+            found.first = found.reach.low = found.reach.high = (Py_ssize_t)one;
         else {
-            reach->low = one < reach->low ? (Py_ssize_t)one : reach->low;
-            reach->high = one > reach->high ? (Py_ssize_t)one : reach->high;
+            found.reach.low = one < found.reach.low ? (Py_ssize_t)one : found.reach.low;
+            found.reach.high = one > found.reach.high ? (Py_ssize_t)one : found.reach.high;
             rises &= one > before;
-            even &= i == 1 || next == distance;
+            found.even &= i == 1 || next == distance;
         }
         distance = next;
         before = one;
     }
-    reach->distinct = (rises || (even && count > 1 && distance != 0)) && (reach->low >= 0 || reach->high < 0);
-    return even;
+    found.reach.distinct = (rises || (found.even && count > 1 && distance != 0)) && (found.reach.low >= 0 || found.reach.high < 0);
+    return found;
 }
 
 /* Whether the positions of an index lie within the axes, as far as that is known: 1 or 0; -1: an error. `distinct`: whether no two
-are the same. */
+are the same. Those of the host are as they were looked at. */
 static int
-are_within(const Along *along, PyArrayObject *meta, int *distinct)
+are_within(Along *along, PyArrayObject *meta, int *distinct)
 {
     int known = along->axis + along->count <= PyArray_NDIM(meta);
     *distinct = 0;
     for (Py_ssize_t i = 0; known > 0 && i < along->count; i++) {
         PyObject *index = along->index[i];
         const Py_ssize_t length = PyArray_DIM(meta, along->axis + i);
-        Py_ssize_t first;
-        npy_uint64 mark;
         Reach reach = {0, 0, 0};
         PyArrayObject *few = few_on_host(index);
-        if (few != NULL)
-            are_even(few, &reach, &first, &mark);
+        if (few != NULL) {
+            if (!along->looked[i].done)
+                along->looked[i] = look_at(few);
+            reach = along->looked[i].reach;
+        }
         else if (PyLong_CheckExact(index)) {
             if ((known = size_of(index, &reach.low)) > 0)
                 reach.high = reach.low;
@@ -154,18 +160,16 @@ are_within(const Along *along, PyArrayObject *meta, int *distinct)
     return known;
 }
 
-/* Such positions as a range within a length, if they are one: a new reference; NULL, perhaps with an error: they are none. */
+/* So many positions as a range within a length, if they are one: a new reference; NULL, perhaps with an error: they are none. */
 static PyObject *
-range_of(PyArrayObject *array, Py_ssize_t length)
+range_of(const Looked *looked, Py_ssize_t count, Py_ssize_t length)
 {
-    Reach reach = {0, 0, 0};
-    Py_ssize_t first;
-    npy_uint64 mark;
-    if (!are_even(array, &reach, &first, &mark) || reach.low == reach.high || reach.low < -length || reach.high >= length
+    const Reach reach = looked->reach;
+    if (!looked->even || reach.low == reach.high || reach.low < -length || reach.high >= length
             || (reach.low < 0 && reach.high >= 0))
         return NULL;
-    const Py_ssize_t count = PyArray_DIM(array, 0), start = first + (first < 0 ? length : 0);
-    const Py_ssize_t step = (reach.high - reach.low) / (count - 1) * (first == reach.low ? 1 : -1);
+    const Py_ssize_t start = looked->first + (looked->first < 0 ? length : 0);
+    const Py_ssize_t step = (reach.high - reach.low) / (count - 1) * (looked->first == reach.low ? 1 : -1);
     return PyObject_CallFunction((PyObject *)&PyRange_Type, "nnn", start, start + count * step, step);
 }
 
@@ -211,10 +215,10 @@ are_in_turn(PyObject *array)
 /* What the device takes for the positions of an index along an axis of a length: its array, or with `ranges` a range; a new
 reference. NULL, perhaps with an error: they are for Python. */
 static PyObject *
-position_of(PyObject *index, PyObject *device, PyObject *stream, int ranges, Py_ssize_t length)
+position_of(PyObject *index, const Looked *looked, PyObject *device, PyObject *stream, int ranges, Py_ssize_t length)
 {
     PyArrayObject *few = few_on_host(index);
-    PyObject *array = few == NULL || !ranges ? NULL : range_of(few, length);
+    PyObject *array = few == NULL || !ranges || !looked->done ? NULL : range_of(looked, PyArray_SIZE(few), length);
     int own;
     if (array != NULL || PyErr_Occurred())
         return array;
@@ -306,7 +310,7 @@ positions_of(const Along *along, PyArrayObject *meta, PyObject *device, PyObject
         const Py_ssize_t length = PyArray_DIM(meta, along->axis + i);
         const int is_number = PyLong_CheckExact(along->index[i]);
         PyObject *one = is_number ? place_of(along->index[i], length)
-            : position_of(along->index[i], device, stream, ranges, length);
+            : position_of(along->index[i], &along->looked[i], device, stream, ranges, length);
         if (one != NULL)
             PyList_SET_ITEM(list, i, one);
         else
@@ -350,21 +354,19 @@ leave_part(const Along *along, PyObject **meta)
         && (PyArray_IS_C_CONTIGUOUS(left) || (along->axis == 0 && are_beside(left, along->count)));
 }
 
-/* How often positions had been written, or which they were where the host has a few: other threads may write them. */
-typedef struct { PyObject *storage, *writes; npy_uint64 mark; int few; } Stamp;
+/* How often positions had been written, where the host has none to look at: other threads may write them. */
+typedef struct { PyObject *storage, *writes; int few; } Stamp;
 
-/* The stamps of the positions of an index: 0; -1: an error. */
+/* The stamps of the positions of an index, of which those of the host are looked at: 0; -1: an error. */
 static int
-stamp_along(const Along *along, Stamp *stamps)
+stamp_along(Along *along, Stamp *stamps)
 {
     for (Py_ssize_t i = 0; i < along->count; i++) {
         PyObject *index = along->index[i];
         PyArrayObject *few = few_on_host(index);
-        Reach reach;
-        Py_ssize_t first;
         stamps[i].few = few != NULL;
         if (few != NULL)
-            are_even(few, &reach, &first, &stamps[i].mark);
+            along->looked[i] = look_at(few);
         else if (PyErr_Occurred())
             return -1;
         else if (!PyArray_Check(index) && !PyLong_CheckExact(index)) {
@@ -384,16 +386,10 @@ are_still(const Along *along, const Stamp *stamps, int waiting)
     for (Py_ssize_t i = 0; i < along->count; i++) {
         PyObject *index = along->index[i], *writes;
         PyArrayObject *few = few_on_host(index);
-        Reach reach;
-        Py_ssize_t first;
-        npy_uint64 mark;
         if (PyErr_Occurred())
             return -1;
         if (stamps[i].few) {
-            if (few == NULL)
-                return 0;
-            are_even(few, &reach, &first, &mark);
-            if (mark != stamps[i].mark)
+            if (few == NULL || look_at(few).mark != along->looked[i].mark)
                 return 0;
             continue;
         }
@@ -428,10 +424,10 @@ drop_stamps(Stamp *stamps)
 static PyObject *
 rows_taken(PyObject *x, PyObject *index)
 {
-    Along along = {NULL, 0, 1, 0, {NULL}};
+    Along along = {.least = 1};
     PyObject *storage = NULL, *device = NULL, *result = NULL, *meta = NULL, *stream = NULL, *array = NULL, *positions = NULL;
     PyObject *writes = NULL, *bounds = NULL, *axis = NULL;
-    Stamp stamps[MOST_ALONG] = {{NULL, NULL, 0, 0}};
+    Stamp stamps[MOST_ALONG] = {{NULL, NULL, 0}};
     int own, distinct, alike;
     if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(got(x, X.storage)) != types.Storage
             || find_along(index, &along) <= 0 || stamp_along(&along, stamps) < 0)
@@ -695,7 +691,7 @@ for each position: 1 or 0; -1: an error. */
 static int
 rows_written(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
 {
-    Along along = {NULL, 0, 1, 0, {NULL}};
+    Along along = {.least = 1};
     if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray)
         return 0;
     const int is_array = Py_TYPE(value) == types.LazyNdarray || (Py_TYPE(value) == types.LazyScalar && got(value, V.value) == Py_None);
@@ -710,7 +706,7 @@ rows_written(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
     }
     Place place;
     Reads reads = {.count = 0};
-    Stamp stamps[MOST_ALONG] = {{NULL, NULL, 0, 0}};
+    Stamp stamps[MOST_ALONG] = {{NULL, NULL, 0}};
     PyObject *given = NULL, *target = NULL, *keys = NULL, *work = NULL;
     int done = 0, distinct, alike, open = find_place(&place, x);
     if (open > 0)

@@ -35,7 +35,7 @@ operand_of_number(npy_int64 number)
 /* See a position of an index: a whole number, or an array whose axes come in turn: 1; 0: it is for Python, as are a few that are a
 range on the host, which need not be sent; -1: an error. `flat`: whether its elements lie one after the other, in C order. */
 static int
-see_position(PyObject *index, Seen *s, int *flat)
+see_position(PyObject *index, const Looked *looked, Seen *s, int *flat)
 {
     Py_ssize_t lengths[NPY_MAXDIMS], steps[NPY_MAXDIMS];
     *flat = 1;
@@ -44,10 +44,7 @@ see_position(PyObject *index, Seen *s, int *flat)
         return 1;
     }
     PyArrayObject *few = few_on_host(index);
-    Reach reach;
-    Py_ssize_t first;
-    npy_uint64 mark;
-    const int is_range = few != NULL && (!PyArray_IS_C_CONTIGUOUS(few) || are_even(few, &reach, &first, &mark));
+    const int is_range = few != NULL && (!PyArray_IS_C_CONTIGUOUS(few) || (looked->done ? looked->even : look_at(few).even));
     s->what = Py_TYPE(index) == types.LazyNdarray && !is_range && !PyErr_Occurred() ? see(index, s) : NONE;
     if ((s->what != WHOLE && s->what != VIEW) || s->brought != (few != NULL) || !PyArray_DescrCheck(s->form.dtype)
             || strchr("bhilqBHIL", ((PyArray_Descr *)s->form.dtype)->type) == NULL || PyTuple_GET_SIZE(s->form.shape) == 0)
@@ -82,7 +79,7 @@ position_read(PyObject *index, Seen *s, int flat, PyObject *common, int more, in
         if (compute_alone(s->item) < 0)
             return NULL;
         forget(s);
-        if (see_position(index, s, &flat) <= 0 || (s->what == WHOLE && Py_TYPE(s->item) != types.Leaf))
+        if (see_position(index, &(const Looked){0}, s, &flat) <= 0 || (s->what == WHOLE && Py_TYPE(s->item) != types.Leaf))
             return NULL;
     }
     *strided |= !alike || !flat;
@@ -149,7 +146,7 @@ rows_recorded(PyObject *x, PyObject *storage, const Along *along, PyArrayObject 
     if (least != 0 || told_of_errors() != 0 || more < 0 || !PyArray_IS_C_CONTIGUOUS(meta) || PyArray_SIZE(meta) == 0)
         goto end;
     for (Py_ssize_t i = 0; i < count; i++)
-        if (see_position(along->index[i], &given[i], &flat[i]) <= 0
+        if (see_position(along->index[i], &along->looked[i], &given[i], &flat[i]) <= 0
                 || (given[i].what != NUMBER && !broadcast_with(given[i].form.shape, common, &ndim)))
             goto end;
     if (!form_of_taken(common, ndim, others, more, PyArray_ITEMSIZE(meta), &form) || (places = PyArray_IntTupleFromIntp(ndim, common)) == NULL
