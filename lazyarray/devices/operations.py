@@ -380,6 +380,12 @@ class Operations(ABC):
         """
         return self.xp.pad(array, pairs, mode)
 
+    def sums_from(self, array: Any, starts: Any, axis: int) -> Any:
+        """``numpy.add.reduceat(array, starts, axis)`` in the dtype of the array, which is C-contiguous, at positions
+        (int64) from 0 on that are within: a new array.
+        """
+        return self.xp.add.reduceat(array, starts, axis=axis)
+
     def rolled(self, array: Any, shift: int, axis: int) -> Any:
         """A new array in C order, of an array on the current device whose axes lie in C order, with its elements
         `shift` places further on along an axis, from 0 on; what is beyond the end begins anew.

@@ -261,8 +261,8 @@ def _scan(ufunc: np.ufunc, array: Any, axis: Any) -> Any:
 
 
 def reduceat(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``ufunc.reduceat(array, indices, axis=0, dtype=None, out=None)``, where the device library has it."""
-    if ufunc not in tables.UFUNC_METHODS["reduceat"]:
+    """``numpy.add.reduceat(array, indices, axis=0, dtype=None, out=None)``, which the device has."""
+    if ufunc is not np.add:
         raise NotOnDevice(f"{ufunc.__name__}.reduceat is not supported on the device")
     array = _operand(ufunc, inputs[0])
     _, final, (axis,) = _plan(ufunc, "reduceat", array, kwargs)
@@ -277,8 +277,7 @@ def reduceat(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
         if host.dtype.kind not in "iu" or host.ndim != 1 or host.size and (host.min() < 0 or host.max() >= n):
             raise NotOnDevice("indices out of range or not integers")
         indices = upload_operand(device, host.astype(np.intp), ufunc)
-    function = getattr(device.xp, tables.UFUNCS[ufunc])
-    result = function.reduceat(array.astype(final, copy=False), indices, axis=axis)
+    result = device.sums_from(device.contiguous(array.astype(final, copy=False)), device.contiguous(indices), axis)
     return _finish(result.astype(final, copy=False), inputs, kwargs, scalar=False)
 
 
