@@ -36,6 +36,15 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
         known_ranges.note(x)        # before it is computed, for those that are taken of it
         writes = getattr(x._self_storage, "writes", -1)
         bounds = facts.bounds_of(x)
+    if _is_mask(index, meta):
+        with x._self_storage.place():
+            try:
+                mask = handles.operand_of(index, "an index")
+                found = _rows(device, x, meta, mask, masks.known(index))
+            except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
+                raise device.refusal(error) from None
+            taken = handles.fresh(device, found)
+        return taken if writes < 0 else facts.with_bounds(taken, x, bounds, writes, facts.is_distinct(x))
     rows = None if device.spread else rows_of(meta, index)
     if rows is not None:
         try:
@@ -45,6 +54,17 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
         return facts.with_bounds(handles.fresh(device, found), x, bounds, writes)
     with x._self_storage.place():
         return _taken(device, x, meta, index, bounds, writes)
+
+
+def _is_mask(index: Any, meta: np.ndarray) -> bool:
+    """Whether an index is nothing but a mask of the first axes, which lies in C order, as the array does."""
+    if type(index) is not handles.array_type or is_light(index) or not meta.flags.c_contiguous:
+        return False
+    form = handles.meta_of(index)
+    return form.dtype == _bool and form.ndim > 0 and form.flags.c_contiguous and form.shape == meta.shape[:form.ndim]
+
+
+_bool = np.dtype(bool)
 
 
 class Rows(NamedTuple):
