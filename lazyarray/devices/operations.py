@@ -358,8 +358,8 @@ class Operations(ABC):
         """Set `out` to what lies between the elements of two arrays of real numbers, computed from the nearer end as
         NumPy does: `weight` says how far from the first. `last`: another array or None; NaN where that is NaN.
 
-        So the difference is that of the elements' own dtype, which wraps around, and beside an infinity a weight of zero
-        gives NaN. The two may be one array, whose elements these are then.
+        So the difference is that of the elements' own dtype, which wraps around, and beside an infinity a weight of
+        zero gives NaN. The two may be one array, whose elements these are then.
         """
         result = out.dtype
         if low is high:
@@ -375,8 +375,8 @@ class Operations(ABC):
         return self.xp.gradient(f, spacing, axis=axis)
 
     def padded(self, array: Any, pairs: Sequence[Sequence[int]], mode: str) -> Any:
-        """``numpy.pad`` by a mode of `PADDINGS` of an array in C order that is not empty: a new array. `pairs`: how many
-        elements come before and behind those of each axis; but for "edge" no more than there are of them to take.
+        """``numpy.pad`` by a mode of `PADDINGS` of an array in C order that is not empty: a new array. `pairs`: how
+        many elements come before and behind those of each axis; but for "edge" no more than there are to take.
         """
         return self.xp.pad(array, pairs, mode)
 

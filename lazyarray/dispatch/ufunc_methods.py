@@ -267,6 +267,8 @@ def reduceat(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
     array = _operand(ufunc, inputs[0])
     _, final, (axis,) = _plan(ufunc, "reduceat", array, kwargs)
     device, given, n = devices.current(), inputs[1], array.shape[axis]
+    if handles.is_lazy(given) and not np.can_cast(given.dtype, np.intp):
+        raise NotOnDevice("indices that are no integers of 64 bits")
     if _is_on_device(given) and not is_light(given) and given.dtype.kind in "iu" and given.ndim == 1 and given.size:
         indices = read_operand(device, given, [], ufunc)
         if not index_bounds.are_within(given, indices, 0, n):

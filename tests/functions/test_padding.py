@@ -113,3 +113,15 @@ def test_reduceat_looks_at_its_indices_once():
     indices[3] = 5000
     with pytest.raises(IndexError):
         np.add.reduceat(x, indices)
+
+
+def test_indices_of_unsigned_integers_are_refused_as_by_numpy():
+    x, indices = on_device(np.arange(9.0)), np.array([0, 2], np.uint64)
+    for given in (on_device(indices), lazyarray.asarray(indices)):
+        with pytest.raises(TypeError, match="according to the rule 'safe'"):
+            np.add.reduceat(x, given)
+
+
+def test_no_quantiles_in_rows():
+    with pytest.raises(ValueError, match="zero-size array"):
+        np.quantile(on_device(np.arange(3.0)), np.zeros((0, 2)))

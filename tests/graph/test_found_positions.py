@@ -110,3 +110,21 @@ def test_small_arrays_of_the_host_beside_one_of_the_device(small_on_host):
     a = on_device(keys)
     for v in (values, lazyarray.asarray(values), lnp.linspace(0, 1, 50), [0.25, 0.5]):
         np.testing.assert_array_equal(np.asarray(lnp.searchsorted(a, v)), np.searchsorted(keys, np.asarray(v)))
+
+
+@pytest.mark.parametrize("view", [lambda v: v.T, lambda v: v.T[::-1], lambda v: v.T * 2, lambda v: v[:, ::2].T])
+def test_positions_are_in_c_order(view):
+    keys, values = np.arange(0.0, 9.0, 0.5), np.random.default_rng(0).random((40, 30)) * 9
+    a, v = on_device(keys), on_device(values)
+    for _ in range(3):
+        for found, expected in ((np.searchsorted(a, view(v)), np.searchsorted(keys, view(values))),
+                                (np.digitize(view(v), a), np.digitize(view(values), keys))):
+            assert found.strides == expected.strides and (found + 1).strides == (expected + 1).strides
+            np.testing.assert_array_equal(np.asarray(found), expected)
+        compiled()
+
+
+def test_a_sorter_of_unsigned_integers_is_refused_as_by_numpy():
+    a, order = on_device(np.arange(3.0)), on_device(np.arange(3, dtype=np.uint64))
+    with pytest.raises(ValueError, match="could not parse sorter"):
+        np.searchsorted(a, on_device(np.arange(2.0)), sorter=order)

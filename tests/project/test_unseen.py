@@ -17,12 +17,14 @@ NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
 #: Those that each run sees in all ways; the others in one way by day, under 3.12 and later.
 SHORT = frozenset({"audio", "edges", "fdtd", "fits", "lorenz", "mixture", "options", "vortex"})
 #: Those that no run by day sees: they take long, or are like one that it sees.
-LONG = frozenset({"armik", "backtest", "bandits", "bwt", "changepoint", "convnet", "credit", "cryoem", "epidemic",
-                  "ewald", "fem", "garch", "gauge", "genes", "glacier", "graphs", "hmm", "ising", "jpeg", "lasso",
-                  "lensing", "loadflow", "mcmc", "migration", "mortality", "mri", "nmr", "pathtrace", "phylogeny",
-                  "pic", "picking", "pointcloud", "popgen", "quasigeo", "radar", "recommender", "shallow", "sph",
-                  "sphere", "spiking", "spinchain", "stitch", "sudoku", "survival", "tomography", "transport",
-                  "tsne", "vae", "volume", "warping", "wildfire", "wordvec"})
+LONG = frozenset({"armik", "attention", "backtest", "bandits", "beamforming", "bitboards", "bwt", "calibration",
+                  "changepoint", "climate", "convnet", "credit", "cryoem", "deblur", "demand", "dendrite", "epidemic",
+                  "ewald", "fem", "garch", "gauge", "genes", "glacier", "graphs", "hmm", "hydrology", "inventory",
+                  "ising", "jpeg", "kriging", "lasso", "lensing", "loadflow", "mcmc", "migration", "mortality", "mri",
+                  "neutron", "ngrams", "nmr", "opticalflow", "pathtrace", "phylogeny", "pic", "picking", "pointcloud",
+                  "popgen", "quantum", "quasigeo", "radar", "recommender", "rigidbody", "shallow", "sph", "sphere",
+                  "spiking", "spinchain", "stereo", "stitch", "sudoku", "survival", "tomography", "transport", "tsne",
+                  "vae", "volume", "warping", "wildfire", "wordvec"})
 #: Chaotic, and with phases that are added up: what differs in the last place grows.
 TOLERANCES = {"lorenz": 1e-5, "audio": 1e-5, "vae": 1e-5, "mri": 1e-5}
 #: After how many steps a fit gets no better is a matter of the last place: so many more or fewer, but for one of them
@@ -72,4 +74,4 @@ def test_results_are_numpys(path, namespace, small, monkeypatch):
 
 
 def test_there_are_programs():
-    assert len(PROGRAMS) == 81 and {path.stem for path in PROGRAMS} > SHORT | LONG
+    assert len(PROGRAMS) == 101 and {path.stem for path in PROGRAMS} > SHORT | LONG

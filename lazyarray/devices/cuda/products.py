@@ -1,7 +1,7 @@
 """Products of matrices, and of stacks of them, by cuBLAS.
 
 For small ones CuPy's own function takes several times as long to find out how to call cuBLAS as the call and the
-product take. What is found out here is kept, by shapes and strides. An operand whose axes cuBLAS can't walk is copied before.
+product take. What is found out here is kept, by shapes and strides. An operand whose axes cuBLAS can't walk is copied.
 What is no plain product is left to CuPy: that of two vectors, other dtypes, and numbers for which a program has chosen
 another precision.
 """
@@ -170,7 +170,8 @@ class Products(Unique):
                 self._plans.clear()
             plan = self._plans[key] = plan_of(*key) or copies_for(*key)
         if type(plan) is not Plan:
-            return None if plan is None else self(*[self._copied(one) if copy else one for one, copy in zip((a, b), plan)])
+            return None if plan is None else self(*[
+                self._copied(one) if copy else one for one, copy in zip((a, b), plan)])
         shape, rows, columns, depth, count, first, second = plan
         gemm, batched, is_usual, one, zero, _ = self._calls.get(dtype.char) or self._calls_of(dtype)
         if not is_usual(dtype.char):

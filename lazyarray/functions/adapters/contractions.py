@@ -73,10 +73,11 @@ def _axes(labels: str, chosen: set[str]) -> list[int]:
     return [axis for axis, label in enumerate(labels) if label in chosen]
 
 
-def contracted(xp: Any, subscripts: str, operands: list[Any]) -> Any | None:
-    """The sum by a plan, in NumPy's memory order; None where there is none."""
-    dtype = operands[0].dtype
-    if dtype.char not in "fdFD":
+def contracted(xp: Any, subscripts: str, operands: list[Any], mixed: bool = False) -> Any | None:
+    """The sum by a plan, in NumPy's memory order; None where there is none. `mixed`: of several dtypes, too."""
+    dtypes = {operand.dtype for operand in operands}
+    dtype = np.result_type(*dtypes) if mixed else operands[0].dtype
+    if dtype.char not in "fdFD" or not mixed and len(dtypes) > 1:
         return None
     plan = contractions(subscripts, tuple([operand.ndim for operand in operands]))
     if plan is None:
@@ -84,13 +85,14 @@ def contracted(xp: Any, subscripts: str, operands: list[Any]) -> Any | None:
     terms, output, steps = plan
     lengths: dict[str, int] = {}
     for term, operand in zip(terms, operands):
-        if operand.dtype != dtype or not operand.size:
+        if not operand.size:
             return None
         for label, length in zip(term, operand.shape):
             if lengths.setdefault(label, length) != length:
                 return None
     order = memory_order.order_of_contraction(terms, output, operands)
     outermost = output if order is None else "".join([output[i] for i in order])
+    operands = [operand.astype(dtype, copy=False) for operand in operands]
     a = operands[0]
     with np.errstate(all="ignore"):     # as in NumPy's own sums, should the device be simulated
         for step, b in zip(steps, operands[1:]):

@@ -211,6 +211,7 @@ def _quantile(xp: Any, a: Any, q: Any, axis: Any, method: str, keepdims: Any, we
     result = answer_dtype(func, (a.dtype, 0.5 if own else _hashable(q)), method=method)
     q = np.asarray(fetch(q, "the quantiles"), a.dtype if own else None)
     refuse(q.dtype.kind not in "fiub", "the quantiles are not real numbers")
+    refuse(q.ndim == 2 and not q.size, "no quantiles, in rows")
     refuse(q.ndim == 2 and isinstance(axis, tuple) and func in (np.nanquantile, np.nanpercentile),
            "quantiles in rows, without NaN and along several axes: NumPy has an order of its own for them")
     q = np.asarray(np.true_divide(q, q.dtype.type(100) if own else 100)) if scale == 100 else q
@@ -301,7 +302,8 @@ def searchsorted(xp: Any, /, a: Any, v: Any, side: str = "left", sorter: Any = N
     refuse(a.ndim != 1, "a is not one-dimensional")
     if sorter is not None:
         sorter = array(xp, sorter)
-        refuse(sorter.dtype.kind not in "iu" or sorter.shape != a.shape, "sorter has the wrong shape or dtype")
+        refuse(sorter.dtype.kind not in "iu" or not np.can_cast(sorter.dtype, intp) or sorter.shape != a.shape,
+               "sorter has the wrong shape or dtype")
         refuse(truth(((sorter < 0) | (sorter >= a.size)).any(), "bounds check"), "sorter is out of range")
         a = xp.take(a, sorter)
     # CuPy compares as C++ does, which takes a negative number for a large one beside unsigned ones.

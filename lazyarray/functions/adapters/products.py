@@ -94,12 +94,8 @@ def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, *
     operands = list(operands)
     if isinstance(operands[0], str):
         operands[1:] = arrays = [array(xp, o) for o in operands[1:]]
-        if optimize is False and out is None and not kwargs and len({a.dtype for a in arrays}) > 1:
-            dtype = np.result_type(*[a.dtype for a in arrays])
-            if dtype.char in "fdFD":
-                operands[1:] = arrays = [a.astype(dtype, copy=False) for a in arrays]
         if out is None and not kwargs and _is_plain(optimize, len(arrays)) and (
-                found := contracted(xp, operands[0], arrays)) is not None:
+                found := contracted(xp, operands[0], arrays, optimize is False)) is not None:
             return found
     else:
         arrays = operands[0:len(operands) // 2 * 2:2]
@@ -123,6 +119,8 @@ def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, *
         operands = [o.astype(dtype, copy=False) if is_device(xp, o) else o for o in operands]
         kwargs["dtype"] = dtype
     result = xp.einsum(*operands, optimize=optimize, **kwargs)
+    if result.size and not all(a.size for a in arrays):
+        result[...] = 0     # which the library may leave out, where there is nothing to add up
     return result if order == "K" else xp.array(result, order=order)
 
 

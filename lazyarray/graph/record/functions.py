@@ -259,5 +259,6 @@ def vdot(a: Any, b: Any, /) -> Any:
 #: NumPy's function -> what records a call of it.
 RECORDED: dict[Callable[..., Any], Callable[..., Any]] = {
     np.where: where, np.clip: clip, np.round: round_, np.around: round_, np.triu: _triangle(1), np.tril: _triangle(-1),
-    np.take_along_axis: along_axis, np.searchsorted: searchsorted, np.digitize: digitize, np.dot: dot, np.inner: inner, np.vdot: vdot, **OF_PROTOTYPES, **SEVERAL,
+    np.take_along_axis: along_axis, np.searchsorted: searchsorted, np.digitize: digitize, np.dot: dot,
+    np.inner: inner, np.vdot: vdot, **OF_PROTOTYPES, **SEVERAL,
 }

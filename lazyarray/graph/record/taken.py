@@ -156,7 +156,7 @@ def _searched(a: Any, v: Any, side: str) -> Any:
                  (dtype, dtype, _int64), _int64)
     casts = None if given.kinds[0] == dtype else (cast(given.kinds[0], dtype),)
     if step is None or not given.is_on(storage.device, table.array) or (
-            not given.settle(casts, (), _int64.itemsize, least)):
+            not given.settle(casts, (), _int64.itemsize, least, None)):     # in C order, however the values lie
         return None
     table.mode = "table"
     given.count(table)

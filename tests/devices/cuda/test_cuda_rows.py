@@ -356,12 +356,14 @@ class TestJoined:
 
     @pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8", "D"])
     @pytest.mark.parametrize("view", [
-        lambda x: x[1:4, :, 1:], lambda x: x[::2, :5], lambda x: x[:, :, ::3], lambda x: x[::-1], lambda x: x[2:3, :, 4],
+        lambda x: x[1:4, :, 1:], lambda x: x[::2, :5], lambda x: x[:, :, ::3], lambda x: x[::-1],
+        lambda x: x[2:3, :, 4],
         lambda x: np.broadcast_to(x[:, :1, :1], (6, 5, 8)), lambda x: np.broadcast_to(x[0], (3, 8, 9)),
         lambda x: x[:, 3, 1:4], lambda x: x[:, :, 5], lambda x: x[1:2, 1:2, 1:2], lambda x: x[0, 0, 1:1]],
         ids=range(11))
     def test_strided_parts(self, rows, view, dtype):
-        parts = [view(numbers((6, 8, 9), dtype)), view(numbers((6, 8, 9), dtype)[::-1]).copy(), view(numbers((6, 8, 9), dtype))]
+        values = numbers((6, 8, 9), dtype)
+        parts = [view(values), view(values[::-1]).copy(), view(numbers((6, 8, 9), dtype))]
         for axis in range(parts[0].ndim):
             found = rows.join([strided(parts[0]), Array.of(parts[1]), strided(parts[2])], axis)
             if parts[0].size:

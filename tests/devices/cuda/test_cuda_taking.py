@@ -104,7 +104,11 @@ def searches(tmp_path_factory):
         text += f"""
 extern "C" __global__ void __launch_bounds__(32) {side}_{name.split()[0]}(const {name}* in0, const {name}* values,
     long long* to, const long long n, const long long in2) {{
-  for (long long at = threadIdx.x; at < n; at += 32) {{ long long out0; const {name} in1 = values[at]; {step}; to[at] = out0; }}
+  for (long long at = threadIdx.x; at < n; at += 32) {{
+    long long out0; const {name} in1 = values[at];
+    {step};
+    to[at] = out0;
+  }}
 }}
 """
     return compiled(text, tmp_path_factory.mktemp("searching"))
@@ -121,7 +125,7 @@ def test_where_values_are_among_sorted_ones(searches, side, name):
             keys[count - count // 9:] = np.nan
             values[150:153] = np.nan, np.inf, -np.inf
         found, given = Array((200,), _LONG), [Array.of(np.append(keys, keys[:0])), Array.of(values)]
-        slots = [*[ctypes.c_void_p(p.data.ptr) for p in (*given, found)], ctypes.c_longlong(200), ctypes.c_longlong(count)]
+        slots = [*[ctypes.c_void_p(p.data.ptr) for p in (*given, found)], *map(ctypes.c_longlong, (200, count))]
         addresses = (ctypes.c_void_p * len(slots))(*[ctypes.addressof(slot) for slot in slots])
         assert searches[f"{side}_{name.split()[0]}"](1, 32, 0, addresses) == 0
         np.testing.assert_array_equal(found.get(), np.searchsorted(keys, values, side))

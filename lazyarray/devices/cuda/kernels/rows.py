@@ -94,8 +94,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) put_BYTES(WORD* to, const 
   }}
 }}
 
-// end: where in a row of the result that of each array ends. An array in C order has no width. Others are walked in lines
-// of `width` words: each from one to the next, and pitch from one line to the next.
+// end: where in a row of the result that of each array ends. An array in C order has no width. Others are walked in
+// lines of `width` words: each from one to the next, and pitch from one line to the next.
 extern "C" __global__ void __launch_bounds__(THREADS) join_BYTES(WORD* to, const long long rows,
     const long long words{_PARTS}) {{
   const long long total = rows * words;

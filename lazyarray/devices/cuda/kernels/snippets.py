@@ -230,7 +230,8 @@ def _take(step: Step) -> str:
             f" out0 = in0[({at}) * {row} + w]")
 
 
-#: How many of a table's elements lie before a value: those that are less, or those that it is not less than. NaN comes last.
+#: How many of a table's elements lie before a value: those that are less, or those that it is not less than. NaN comes
+#: last.
 _SEARCH = """
   long long low = 0, high = in2;
   while (low < high) {{
