@@ -84,6 +84,23 @@ def _order_of_contraction(terms: tuple[str, ...], output: str, forms: tuple[tupl
     return _unless_in_order(views.by_strides(made))
 
 
+def order_of_sums(array: Any, axis: int) -> tuple[int, ...] | None:
+    """The same of ``np.add.reduceat(array, ..., axis)``."""
+    return None if array.ndim < 2 else _order_of_sums(
+        tuple([min(n, 2) for n in array.shape]), tuple([abs(n) for n in array.strides]), axis)
+
+
+@functools.lru_cache(1024)
+def _order_of_sums(shape: tuple[int, ...], strides: tuple[int, ...], axis: int) -> tuple[int, ...] | None:
+    """NumPy's iterator, which is told nothing of that axis of the array."""
+    axes = list(range(len(shape)))
+    one = views.meta(tuple([1 if a == axis else n for a, n in enumerate(shape)]), np.int8, strides)
+    made = np.nditer([one, None], ["zerosize_ok"], [["readonly"], ["writeonly", "allocate", "no_subtype"]],
+                     op_axes=[[-1 if a == axis else a for a in axes], axes], op_dtypes=[np.int8] * 2,
+                     itershape=shape).operands[-1]
+    return _unless_in_order(views.by_strides(made))
+
+
 def order_of_indexed(array: np.ndarray, index: tuple[Any, ...]) -> tuple[int, ...] | None:
     """The same of ``array[index]``, where the index has arrays; they may be anything with a shape and a dtype.
 

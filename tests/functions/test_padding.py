@@ -104,6 +104,16 @@ def test_reduceat(indices, axis, where):
         np.testing.assert_array_equal(np.asarray(np.add.reduceat(on_device(values), given, axis)), expected)
 
 
+@pytest.mark.parametrize("view", [
+    lambda x: x.T, lambda x: x.transpose(1, 0, 2), lambda x: x[:, ::-1, ::2], lambda x: x[::2]])
+@pytest.mark.parametrize("dtype", ["f8", "i2"])
+def test_sums_lie_in_memory_as_numpys(view, dtype):
+    values = np.random.default_rng(0).integers(0, 9, (4, 5, 6)).astype(dtype)
+    for axis in range(3):
+        indices = np.array([0, 1, 1])
+        same(np.add.reduceat(view(on_device(values)), indices, axis), np.add.reduceat(view(values), indices, axis))
+
+
 def test_reduceat_looks_at_its_indices_once():
     x, indices = on_device(np.arange(5000.0)), on_device(np.arange(0, 5000, 7))
     np.add.reduceat(x, indices)
