@@ -115,8 +115,8 @@ def ufunc_at(xp: Any, ufunc: np.ufunc, array: Any, items: Any, operand: Any) -> 
         of(array, items, operand)
 
 
-#: Modes of ``numpy.pad`` that take the array's own elements.
-PADDINGS = ("edge", "wrap", "reflect", "symmetric")
+#: Modes of ``numpy.pad`` that the device has, by its numbers.
+PADDINGS = ("edge", "wrap", "reflect", "symmetric", "constant")
 
 
 class Selected(Protocol):
@@ -144,6 +144,7 @@ class Operations(ABC):
 
     #: A namespace with NumPy's functions at NumPy's dotted paths, as far as the device has them.
     xp: Any
+    assign: Callable[[Any, Any], None]
 
     def kernel(self, program: Program, size: int) -> Callable[..., list[Any]] | None:
         """A function that runs a program on `size` elements in one kernel, if there is one by now.
@@ -374,11 +375,19 @@ class Operations(ABC):
         """``numpy.gradient(f, spacing, axis=axis)`` of floats, at least two along the axis, from 0 on: a new array."""
         return self.xp.gradient(f, spacing, axis=axis)
 
-    def padded(self, array: Any, pairs: Sequence[Sequence[int]], mode: str) -> Any:
-        """``numpy.pad`` by a mode of `PADDINGS` of an array in C order that is not empty: a new array. `pairs`: how
-        many elements come before and behind those of each axis; but for "edge" no more than there are to take.
+    def padded(self, array: Any, pairs: Sequence[Sequence[int]], mode: str, value: np.generic) -> Any:
+        """``numpy.pad`` by a mode of `PADDINGS` of an array in C order: a new array.
+
+        `pairs`: how many elements come before and behind those of each axis; but for "edge" and "constant" no more than
+        there are to take. `value`: the constant, of the array's dtype. Of an empty array there are constants alone.
         """
-        return self.xp.pad(array, pairs, mode)
+        if mode != "constant":
+            return self.xp.pad(array, pairs, mode)
+        found = self.xp.empty([before + n + behind for (before, behind), n in zip(pairs, array.shape)], array.dtype)
+        self.assign(found, value)
+        if array.size:
+            found[tuple([slice(before, before + n) for (before, _), n in zip(pairs, array.shape)])] = array
+        return found
 
     def sums_from(self, array: Any, starts: Any, axis: int) -> Any:
         """``numpy.add.reduceat(array, starts, axis)`` in the dtype of the array, which is C-contiguous, at positions

@@ -25,7 +25,7 @@ from ..devices.base import is_negative_zero
 from ..devices.operations import PADDINGS
 from ..errors import NotOnDevice
 from . import memory_order
-from .adapters.common import are_finite, axis_index, filled
+from .adapters.common import are_finite, axis_index
 
 __all__ = ["DIRECT", "LARGE", "Direct"]
 
@@ -205,27 +205,19 @@ def _pad(xp: Any, array: Any, pad_width: Any, mode: Any = "constant", **values: 
     pairs = pad_width if type(pad_width) in (tuple, list) else (pad_width,)
     _plain(_is_int(*[n for pair in pairs for n in (pair if type(pair) in (tuple, list) else (pair,))]))
     constant = values.pop("constant_values", 0) if mode == "constant" else 0
-    _plain(not values and mode in ("constant", *PADDINGS))
+    _plain(not values and mode in PADDINGS)
     if type(pad_width) is int:
         pairs = ((pad_width, pad_width),) * array.ndim
     elif not (len(pairs) == array.ndim and all(type(pair) in (tuple, list) and len(pair) == 2 for pair in pairs)):
         pairs = np.broadcast_to(pad_width, (array.ndim, 2)).tolist()
     _plain(all(first >= 0 <= last for first, last in pairs))
-    shape = [first + length + last for (first, last), length in zip(pairs, array.shape)]
-    if mode != "constant":
+    if mode == "constant":
+        _plain(_is_exactly(constant, array.dtype))
+    else:
         most = [length - (mode == "reflect") for length in array.shape]     # of wider ones there are several ideas
         _plain(array.size and (mode == "edge" or all(max(pair) <= length for pair, length in zip(pairs, most))))
-        device = devices.current()
-        return device.padded(device.contiguous(array), pairs, mode)
-    _plain(_is_exactly(constant, array.dtype))
-    # In two launches, where the library's own function has one for each side of each axis.
-    if constant or type(constant) is float:
-        padded = filled(xp, shape, constant, array.dtype)
-    else:
-        padded = xp.zeros(shape, array.dtype)
-    if array.size:
-        padded[tuple([slice(first, first + length) for (first, _), length in zip(pairs, array.shape)])] = array
-    return padded
+    device = devices.current()
+    return device.padded(device.contiguous(array), pairs, mode, np.asarray(constant, array.dtype)[()])
 
 
 def _is_exactly(number: Any, dtype: np.dtype) -> bool:
