@@ -121,3 +121,14 @@ def test_real_and_complex_operands_in_an_order_of_its_own(optimize, single):
         found = np.einsum("mlj,j,jm->ml", *map(lazyarray.asarray, operands), optimize=optimize)
     assert not t.fallbacks and found.dtype == expected.dtype
     np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-4 if single else 1e-12)
+
+
+@pytest.mark.parametrize("subscripts", ["ij->ij", "ij->ji", "ij", "ji", "ii->i", "...i->i...", "i...->i..."])
+def test_a_view_whatever_the_keywords_say(subscripts):
+    for kwargs in ({}, {"dtype": "f8"}, {"order": "C"}, {"order": "F"}, {"dtype": "i2", "casting": "unsafe"}):
+        x = np.arange(9).reshape(3, 3)
+        lazy = lazyarray.asarray(x.copy())
+        expected, found = np.einsum(subscripts, x, **kwargs), np.einsum(subscripts, lazy, **kwargs)
+        assert (found.dtype, found.shape, found.strides) == (expected.dtype, expected.shape, expected.strides)
+        expected[...] = found[...] = 7
+        np.testing.assert_array_equal(np.asarray(lazy), x)

@@ -120,9 +120,9 @@ def _product(xp: Any, step: Contraction, a: Any, b: Any, wanted: str) -> tuple[A
             for one, have in ((a, first), (b, second)))
         return a * b, labels
     parts = ""
-    if wanted == stack + own[1] + own[0]:       # as it is wanted, if the operands are exchanged
+    if wanted != labels and wanted == stack + own[1] + own[0]:      # as it is wanted, if the operands are exchanged
         a, b, first, second, own = b, a, second, first, own[::-1]
-    elif (found := _parts_of(wanted, stack, own)) and math.prod(
+    elif wanted != labels and (found := _parts_of(wanted, stack, own)) and math.prod(
             [b.shape[second.index(label)] for label in found]) <= _MOST_PARTS:
         parts = found
     rest = own[1] if not parts else wanted[len(stack + parts + own[0]):]

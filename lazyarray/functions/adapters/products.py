@@ -90,6 +90,13 @@ def _is_plain(optimize: Any, count: int) -> bool:
         optimize is True or type(optimize) is str and optimize in ("greedy", "optimal"))
 
 
+def _is_view(subscripts: str) -> bool:
+    """Whether a sum over one operand adds nothing up."""
+    given, arrow, output = subscripts.partition("->")
+    labels = list(filter(str.isalpha, given))
+    return set(labels) == set(filter(str.isalpha, output)) if arrow else len(set(labels)) == len(labels)
+
+
 def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
     operands = list(operands)
     if isinstance(operands[0], str):
@@ -97,6 +104,8 @@ def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, *
         if out is None and not kwargs and _is_plain(optimize, len(arrays)) and (
                 found := contracted(xp, operands[0], arrays, optimize is False)) is not None:
             return found
+        if len(arrays) == 1 and out is None and _is_view(operands[0]):
+            kwargs = {}     # NumPy gives the view, whatever they say
     else:
         arrays = operands[0:len(operands) // 2 * 2:2]
     dtype = kwargs.pop("dtype", None)

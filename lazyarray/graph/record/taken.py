@@ -8,6 +8,7 @@ looked at in `_native/recording_rows.h`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -123,8 +124,9 @@ def _taken_along(table: Any, positions: Any, length: Any, each: Any, row: Any, f
 
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     """``numpy.searchsorted`` of real numbers, of which those that are sorted are there as they are compared."""
-    if native is None or type(a) is not handles.array_type or not isinstance(v, np.ndarray) or sorter is not None or (
-            least_bytes() is None or native.is_light(a) or type(side) is not str or side not in _SIDES):
+    if native is None or type(a) is not handles.array_type or type(v) not in (handles.array_type, np.ndarray) or (
+            sorter is not None or least_bytes() is None or native.is_light(a) or type(side) is not str
+            or side not in _SIDES):
         return None
     return held((a, v), _searched, a, v, side) if others_run() else _searched(a, v, side)
 
@@ -152,8 +154,7 @@ def _searched(a: Any, v: Any, side: str) -> Any:
     if table is None or storage.loans or not given.add(v) or given.metas[0] is None or given.kinds[0].char not in (
             _COMPARED) or np.result_type(given.kinds[0], dtype) != dtype:
         return None
-    step = named(devices.current(), _SIDES[side], _found_on_left if side == "left" else _found_on_right,
-                 (dtype, dtype, _int64), _int64)
+    step = named(devices.current(), _SIDES[side], _found[side], (dtype, dtype, _int64), _int64)
     casts = None if given.kinds[0] == dtype else (cast(given.kinds[0], dtype),)
     if step is None or not given.is_on(storage.device, table.array) or (
             not given.settle(casts, (), _int64.itemsize, least, None)):     # in C order, however the values lie
@@ -168,9 +169,8 @@ def _searched(a: Any, v: Any, side: str) -> Any:
 _COMPARED = frozenset("?bBhHiIlLqQfd")
 
 
-def _found_on_left(table: Any, values: Any, length: Any) -> Any:
-    return devices.current().xp.searchsorted(table, values)
+def _found_on(side: str) -> Callable[..., Any]:
+    return lambda table, values, length: devices.current().xp.searchsorted(table, values, side=side)
 
 
-def _found_on_right(table: Any, values: Any, length: Any) -> Any:
-    return devices.current().xp.searchsorted(table, values, side="right")
+_found = {side: _found_on(side) for side in _SIDES}
