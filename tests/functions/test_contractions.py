@@ -132,3 +132,10 @@ def test_a_view_whatever_the_keywords_say(subscripts):
         assert (found.dtype, found.shape, found.strides) == (expected.dtype, expected.shape, expected.strides)
         expected[...] = found[...] = 7
         np.testing.assert_array_equal(np.asarray(lazy), x)
+    for kwargs in ({"order": "X"}, {"casting": "no idea"}, {"bogus": 1}, {"dtype": "no such"}):
+        outcomes = []
+        for given in (x, lazy):
+            with pytest.raises((TypeError, ValueError)) as caught:
+                np.einsum(subscripts, given, **kwargs)
+            outcomes.append(caught.type)
+        assert outcomes[0] is outcomes[1]

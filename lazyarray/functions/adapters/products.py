@@ -104,11 +104,10 @@ def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, *
         if out is None and not kwargs and _is_plain(optimize, len(arrays)) and (
                 found := contracted(xp, operands[0], arrays, optimize is False)) is not None:
             return found
-        if len(arrays) == 1 and out is None and _is_view(operands[0]):
-            kwargs = {}     # NumPy gives the view, whatever they say
     else:
         arrays = operands[0:len(operands) // 2 * 2:2]
     dtype = kwargs.pop("dtype", None)
+    dtype = None if dtype is None else np.dtype(dtype)
     casting = kwargs.pop("casting", "safe")
     order = kwargs.pop("order", "K")
     refuse(kwargs or order not in ("K", "C", "F"), "these keywords of einsum are not supported on the device")
@@ -116,12 +115,13 @@ def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, *
         all(a.dtype.char in alike for a in arrays) for alike in ("fF", "dD")),     # of which the order shows
            "operands of several precisions in an order of its own are not supported on the device")
     if any(a.dtype.kind == "b" for a in arrays):
-        common = np.result_type(*[a.dtype for a in arrays]) if dtype is None else np.dtype(dtype)
+        common = np.result_type(*[a.dtype for a in arrays]) if dtype is None else dtype
         refuse(common.kind == "b", "products of booleans are not supported on the device")
         operands = [o.astype(common) if is_device(xp, o) and o.dtype.kind == "b" else o for o in operands]
     refuse(casting not in CASTINGS, "casting= that may refuse operands of several dtypes")
+    if len(arrays) == 1 and out is None and isinstance(operands[0], str) and _is_view(operands[0]):
+        return xp.einsum(*operands)     # NumPy gives the view, whatever they say
     if dtype is not None:
-        dtype = np.dtype(dtype)
         if not all(np.can_cast(a.dtype, dtype, casting) for a in arrays):
             raise TypeError("Cannot cast an operand to dtype= by the casting rule")
         refuse(dtype.kind != "c" and any(a.dtype.kind == "c" for a in arrays), "complex values are cast to real ones")
