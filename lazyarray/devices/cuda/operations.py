@@ -36,7 +36,7 @@ __all__ = ["CudaOperations"]
 
 #: Elements below which a program is fused only when it comes again.
 _FEW = 1 << 18
-#: Elements that one thread adds up on the average, at most.
+#: Elements that one thread adds up on the average, at most (not varied).
 _LONG_SUM = 64
 
 
