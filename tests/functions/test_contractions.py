@@ -134,8 +134,8 @@ def test_a_view_whatever_the_keywords_say(subscripts):
         np.testing.assert_array_equal(np.asarray(lazy), x)
     for kwargs in ({"order": "X"}, {"casting": "no idea"}, {"bogus": 1}, {"dtype": "no such"}):
         outcomes = []
-        for given in (x, lazy):
+        for array in (x, lazy):
             with pytest.raises((TypeError, ValueError)) as caught:
-                np.einsum(subscripts, given, **kwargs)
+                np.einsum(subscripts, array, **kwargs)
             outcomes.append(caught.type)
         assert outcomes[0] is outcomes[1]

@@ -256,8 +256,8 @@ def dtype_or_number(value: Any) -> Any:
     return value if type(value) in WEAK else getattr(value, "dtype", None) or np.asarray(value).dtype
 
 
-#: Runs of neighbours that an array is put together of, at most: each is a slice, and no position is uploaded for it (the
-#: number was not varied).
+#: Runs of neighbours that an array is put together of, at most: each is a slice, and no position is uploaded for it
+#: (not varied).
 MOST_RUNS = 16
 
 

@@ -139,8 +139,8 @@ def _product(xp: Any, step: Contraction, a: Any, b: Any, wanted: str) -> tuple[A
 
 
 #: Products up to which the parts of an operand are multiplied one by one, where their product would have to be copied.
-#: Of 65,536 complex numbers, 128 take 10.6 us of the device, where one product and two copies take 9.9, and 2,048 take 34
-#: (H100, 2026-11-29; the limit between was not varied).
+#: Of 65,536 complex numbers, 128 take 10.6 us of the device, where one product and two copies take 9.9, and 2,048 take
+#: 34 (H100, 2026-11-29; the limit between was not varied).
 _MOST_PARTS = 512
 
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 #: Copies up to this size go through page-locked buffers of the thread.
 BOUNCED = 1 << 20
 #: Uploads up to this size the driver sends with the command. Larger ones it stages itself, and waits: 480 KB took 85 us
-#: so, and 80 KB 38; CuPy, which copies them to page-locked memory, took 40 and 20 (H100, 2026-11-29). Neither this limit
-#: nor the number of buffers was varied.
+#: so, and 80 KB 38; CuPy, which copies them to page-locked memory, took 40 and 20 (H100, 2026-11-29). Neither this
+#: limit nor the number of buffers was varied.
 INLINE = 64 << 10
 #: Uploads through the thread's buffers that may be under way at one time.
 _IN_TURNS = 4
