@@ -26,6 +26,7 @@ computes. Instances are reached through the offsets of their __slots__, so the c
 #include "recording_functions.h"
 #include "recording_reducing.h"
 #include "recording_host.h"
+#include "recording_runs.h"
 #include "recording_members.h"
 #include "recording_sources.h"
 

@@ -370,6 +370,10 @@ member_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *nam
     if (member->cheap < 0 && (member->cheap = is_cheap(member->callee)) < 0)
         goto otherwise;
     int cheap = member->cheap || ((member->kind & POWERS) && count > 1 && is_plain_power(args[1]));
+    if ((member->kind & COMPUTES) && note_run(args, all, NULL, cheap ? small_bytes : small_bytes / COSTLY) < 0)
+        return NULL;
+    if (run.credit > 0 && count > 0 && (member->kind & (IN_PLACE | ASSIGNS)) && Py_TYPE(args[0]) == types.LazyNdarray && lighten(args[0]) < 0)
+        return NULL;
     if (begin(&found, cheap) < 0 || count < 1 || all > MOST_ARGUMENTS || small_bytes == 0 || Py_TYPE(args[0]) != types.LazyNdarray)
         goto otherwise;
     int kind = member->kind;
@@ -502,6 +506,10 @@ array_ufunc_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject
 {
     Py_ssize_t count = PyVectorcall_NARGS(flagged);
     if (count > 3 && small_bytes > 0 && types.LazyNdarray != NULL && PyUnicode_Check(args[2])) {
+        const int cheap = is_cheap(args[1]);
+        if (cheap < 0 || note_run(args + 3, count - 3 + (names == NULL ? 0 : PyTuple_GET_SIZE(names)), NULL,
+                                  cheap ? small_bytes : small_bytes / COSTLY) < 0)
+            return NULL;
         PyObject *result = ufunc_on_host(args[1], args[2], args + 3, count - 3, names);
         if (result != Py_NotImplemented)
             return result;
@@ -612,9 +620,16 @@ static PyObject *
 array_function_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *names)
 {
     if (PyVectorcall_NARGS(flagged) == 5 && names == NULL && small_bytes > 0 && PyTuple_Check(args[3]) && PyDict_Check(args[4])) {
-        PyObject *known = PyDict_GetItemWithError(py.on_host, args[1]), *result = NULL;
+        PyObject *known = Py_XNewRef(PyDict_GetItemWithError(py.on_host, args[1])), *result = NULL;
+        const int cheap = known == NULL ? 0 : is_cheap(args[1]);
+        if (cheap < 0 || (known != NULL && note_run(&PyTuple_GET_ITEM(args[3], 0), PyTuple_GET_SIZE(args[3]), args[4],
+                                                    cheap ? small_bytes : small_bytes / COSTLY) < 0)) {
+            Py_XDECREF(known);
+            return NULL;
+        }
         if (known != NULL) {
             result = known_on_host(args[1], known, args[3], args[4]);
+            Py_DECREF(known);
             if (result != Py_NotImplemented)
                 return result;
         }

@@ -11,12 +11,12 @@ typedef PyObject *Object;
     unfused, joined, reformed, seen_on_host, wrote_on_host, written, promoted, host_result, given_back, trace, listeners, begin_on_host, \
     end_on_host, on_host, cheap, no_value, changing, device_of, meta_of, brought, plain, note_many, \
     refused, entries, entry_of, after, given, weak, loops, of_new_memory, device_operand, reductions, reducing, reduction_of, note_greatest, norm, \
-    direct, operators, powers, power, overlap, seeing, all_ended, bounds_of, with_bounds, order_of_rows, note_range, casts, takes, take_of, getitem, uploaded, fetch_taken, empty, zeros, full, full_like, add, maximum, minimum, addend
+    direct, operators, powers, power, overlap, seeing, all_ended, bounds_of, with_bounds, order_of_rows, note_range, casts, takes, take_of, getitem, uploaded, fetch_taken, fetch_run, empty, zeros, full, full_like, add, maximum, minimum, addend
 #define LIMITS MOST_STEPS, MOST_READERS, LONG, LONGEST, SMALL, LARGE, LARGE_RESULT, ORIGIN, WIDE, TAKEN
 #define TEXTS defer_from, default_options, view, append, stream, shape, size, dtype, compute, order, kernel, value, \
     flat, strided, table, nbytes, _nbytes, strides, several, spread, read_late, transpose, usable, _current, lazy, _process, out, at, outer, reduceat, overwrite_input, where, \
     __call__, __get__, __doc__, __wrapped__, acquire, ranges, mirror, device_only, joined, lock, _lock, reads, writes, written, \
-    device_view, assign, failed, data, ptr, _self_storage, _self_meta, launch, prepare, join_all, _c_contiguous, _f_contiguous, ndim, root, claim, xp, array_type, type, refusal, compacts, _block, block, axis, keepdims, has_own_memory, facts, bounds, distinct, take_at, put_at, ufunc_at, numbered, positions, are_apart, small_on_host, taken, astype, reshape
+    device_view, assign, failed, data, ptr, _self_storage, _self_meta, launch, prepare, join_all, _c_contiguous, _f_contiguous, ndim, root, claim, xp, array_type, type, refusal, compacts, _block, block, axis, keepdims, has_own_memory, facts, bounds, distinct, take_at, put_at, ufunc_at, numbered, positions, are_apart, small_on_host, taken, astype, reshape, fetched, lent
 
 static struct { Type TYPES; } types;
 static struct { Object OBJECTS; } py;

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import devices
-from ..dispatch import advanced_indexing, basic_indexing, convert, function, plain_call, small_arrays, ufunc
+from ..dispatch import advanced_indexing, basic_indexing, convert, function, plain_call, small_arrays, small_runs, ufunc
 from ..errors.inspection import once_made
 from ..events.callers import assigns_an_item
 from ..functions import views as functions_views
@@ -452,5 +452,5 @@ for _face in (LazyNdarray, LazyScalar):
     _face.__doc__ = _Doc(_face.__doc__)
 handles.bind(LazyNdarray, LazyScalar)
 bind(LazyNdarray, small_arrays.for_native() | plain_call.for_native() | ufunc.for_native() | operators.for_native()
-     | functions_views.for_native() | advanced_indexing.for_native() | basic_indexing.for_native())
+     | functions_views.for_native() | advanced_indexing.for_native() | small_runs.for_native())
 small_arrays.measured()

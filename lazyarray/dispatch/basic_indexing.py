@@ -6,7 +6,6 @@ assignments to one element win. NumPy raises IndexError and lets the last one wi
 """
 from __future__ import annotations
 
-import contextlib
 import operator
 import sys
 import weakref
@@ -17,7 +16,7 @@ import numpy as np
 
 from .. import _native, devices
 from ..devices.base import HERE
-from ..errors import DeviceUnavailableError, NotOnDevice, TransferError
+from ..errors import DeviceUnavailableError, NotOnDevice
 from ..errors.interrupts import holding
 from ..errors.own_threads import others_run
 from ..functions.pytree import replace
@@ -26,7 +25,7 @@ from ..graph.record.loops import cast
 from ..settings.options import current as current_options
 from ..storage import facts, handles, transfer, upload_cache, views
 from ..storage.mirror.byte_ranges import Ranges
-from ..storage.state import ON_BOTH, all_ended
+from ..storage.state import all_ended
 from ..storage.statements import held
 from ..storage.storage import Storage
 from ..storage.writeable import may_write
@@ -265,30 +264,6 @@ def _known_on_host(x: ArrayHandle, storage: Storage, sub: np.ndarray) -> Any:
         storage.read_host(meta, "elements were read one by one")
         return storage.read_host(sub, "one element read")[()]
     return None
-
-
-#: Elements and rows that are taken of a small array on the device before it is fetched. A fetch takes as long as some
-#: five calls of the device, and who takes one after the other goes on with each of them: on the host, from then on.
-TAKEN = 16
-
-
-def fetch_taken(x: ArrayHandle) -> None:
-    """Have a small array on the host, too, whose elements or rows are taken one by one; if that is allowed, and it is
-    not a part of a large one, which would be written in a longer way from then on.
-    """
-    storage = x._self_storage
-    if not current_options().small_on_host or storage.nbytes > ON_BOTH or storage.foreign or (
-            storage.loans and not all_ended(storage)):
-        return
-    with contextlib.suppress(TransferError):        # `no_transfers` is in force
-        if storage.pending is not None:     # else the host may compute it, and it goes on to wait
-            storage.fill()
-        storage.read_host(handles.meta_of(x), "its elements or rows are taken one by one")
-
-
-def for_native() -> dict[str, Any]:
-    """What the part in C calls and goes by."""
-    return {"fetch_taken": fetch_taken, "TAKEN": TAKEN}
 
 
 def iterate(x: ArrayHandle) -> Iterator[Any]:

@@ -388,7 +388,8 @@ def writing(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     for x in lazy:
         host = on_host(x)
         # What the device has, too, would have to be sent again: such a write counts as costly.
-        if host is None or host.nbytes > limit() // COSTLY and not is_light(x) and x._self_storage.homes > 1:
+        if host is None or host.nbytes > limit() // COSTLY and not is_light(x) and (
+                (storage := x._self_storage).homes > 1 and storage.fetched != storage.writes):
             return NotImplemented
     if others_run():     # one of them may take the bytes to the device meanwhile
         return handles.held_on_host(lazy, _written, func, args, kwargs, lazy)

@@ -107,6 +107,7 @@ class StorageState(_Slots):
     reads = 0                   # elements fetched one by one since the last write
     taken = 0                   # elements and rows taken of it, counted from a number that belongs to `writes`
     writes = 0                  # by device code, or perhaps by it, for who puts off a look at the bytes
+    fetched = -1                # `writes` when the host was to go on with it: see `dispatch/small_runs.py`
     writing = 0                 # how many device writes are under way, all of the thread that has the lock
     compacts: Any = None        # the gathered.Compacts, if there are some
     returns_to: int | None = None   # the number of the device that a spilled storage comes back to

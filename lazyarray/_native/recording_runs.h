@@ -1,0 +1,207 @@
+/* Runs of calls of which all arrays are small, one at least on the device alone.
+
+A kernel takes some microseconds whatever it computes, and one element on the host takes NumPy one. What comes of small arrays of the
+device is on the device, too: a program that goes on with nothing else is better off on the host. So after some such calls in a row the
+arrays of the next are fetched. Numbers of calls decide, never a time: what is computed where is the same in each run of a program. */
+
+/* Calls in a row before arrays are fetched; after each time that it was in vain twice as many, up to these. */
+#define SHORTEST_RUN 16
+#define LONGEST_RUN 4096
+/* What calls on the host are worth that come after fetches: at first, and at most. Limits that were not varied. */
+#define CREDIT 64
+#define MOST_CREDIT 256
+
+/* The run that is under way: how many calls it has, and how many of them since arrays were fetched in vain; `needed`: so many, and those
+of the next are fetched. From then on (`credit` > 0) those of each call are, for as long as there are enough calls on the host for each fetch:
+`hosted` calls since, which took as long as `spent` others. */
+static struct { long length, since, needed, credit, hosted, spent; } run = {.needed = SHORTEST_RUN};
+
+/* Arrays are fetched no more. */
+static void
+leave_host(void)
+{
+    if (run.credit > 0 && run.hosted > 4 * run.spent)
+        run.needed = SHORTEST_RUN;
+    else if (run.credit > 0 && run.needed < LONGEST_RUN)
+        run.needed *= 2;
+    run.since = run.credit = run.hosted = run.spent = 0;
+}
+
+/* Bytes of the elements of an array that the device has, or that waits; -1: an error. */
+static Py_ssize_t
+bytes_on_device(PyObject *x, PyObject *storage)
+{
+    PyObject *node = got(storage, S.pending), *meta = AT(x, X.meta);
+    if ((meta == NULL || meta == Py_None) && Py_TYPE(node) == types.Node && PyTuple_CheckExact(got(node, N.shape))) {
+        PyObject *shape = got(node, N.shape);
+        Py_ssize_t nbytes = 8;
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape); i++) {
+            Py_ssize_t n = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
+            nbytes = n < 0 ? -1 : times(nbytes, n);
+        }
+        return nbytes;
+    }
+    if ((meta = meta_of_lazy(x)) == NULL)
+        return -1;
+    Py_ssize_t nbytes = PyArray_Check(meta) ? bytes_of((PyArrayObject *)meta) : PY_SSIZE_T_MAX;
+    Py_DECREF(meta);
+    return nbytes;
+}
+
+/* Whether an argument has small arrays only; those that the host lacks come into `waiting`, if that is a list, and are counted. 0: it
+has others, 2: some that are too large for what is to be computed of them; -1: an error. */
+static int
+has_small(PyObject *given, Py_ssize_t most, PyObject *waiting, int *count, int depth)
+{
+    PyTypeObject *type = Py_TYPE(given);
+    if (type == types.LazyNdarray || type == types.LazyScalar) {
+        Py_ssize_t nbytes = 8;
+        int lacks = type == types.LazyScalar ? got(given, V.value) == Py_None : 1;
+        if (type == types.LazyNdarray) {
+            PyObject *host = got(given, X.host), *storage = storage_by_now(given);
+            if (storage != Py_None && Py_TYPE(storage) != types.Storage)
+                return 0;
+            if (storage == Py_None || got(storage, S.host) != Py_None)
+                lacks = 0;
+            nbytes = storage == Py_None || (!lacks && host != Py_None) ? bytes_of((PyArrayObject *)host) : bytes_on_device(given, storage);
+        }
+        if (nbytes < 0 || (lacks && waiting != NULL && PyList_Append(waiting, given) < 0))
+            return -1;
+        *count += lacks;
+        return nbytes <= most ? 1 : nbytes <= small_bytes ? 2 : 0;
+    }
+    if (PyArray_Check(given)) {
+        Py_ssize_t nbytes = bytes_of((PyArrayObject *)given);
+        return nbytes <= most ? 1 : nbytes <= small_bytes ? 2 : 0;
+    }
+    const int is_tuple = type == &PyTuple_Type;
+    if ((!is_tuple && type != &PyList_Type) || depth > 1)
+        return 1;
+    int small = 1;
+    for (Py_ssize_t i = 0; small == 1 && i < Py_SIZE(given) && i < 64; i++) {
+        PyObject *item = Py_NewRef(is_tuple ? PyTuple_GET_ITEM(given, i) : PyList_GET_ITEM(given, i));
+        small = has_small(item, most, waiting, count, depth + 1);
+        Py_DECREF(item);
+    }
+    return small;
+}
+
+/* A call is about to be made: fetch its arrays, if it is one of a long run. `many`: its arguments; `more`: others by name, or NULL;
+`most`: bytes of a small array for what it computes. -1: an error. */
+static int
+note_run(PyObject *const *many, Py_ssize_t count, PyObject *more, Py_ssize_t most)
+{
+    PyObject *waiting = NULL, *name, *value, *answer;
+    if (small_bytes == 0 || types.LazyNdarray == NULL)
+        return 0;
+    for (;;) {
+        int small = 1, lacking = 0;
+        Py_ssize_t place = 0;
+        for (Py_ssize_t i = 0; small == 1 && i < count; i++)
+            small = has_small(many[i], most, waiting, &lacking, 0);
+        while (small == 1 && more != NULL && PyDict_Next(more, &place, &name, &value))
+            small = has_small(value, most, waiting, &lacking, 0);
+        if (waiting != NULL && small == 1 && lacking > 0)
+            break;
+        Py_XDECREF(waiting);
+        if (small != 1 || waiting != NULL) {
+            if (small == 0) {
+                leave_host();
+                run.length = 0;
+            }
+            return small < 0 ? -1 : 0;
+        }
+        run.length++;
+        run.since++;
+        if (lacking == 0 && run.credit > 0) {
+            run.hosted++;
+            run.credit += run.credit < MOST_CREDIT;
+        }
+        if (lacking == 0 || (run.credit <= 0 && run.since <= run.needed))
+            return 0;
+        if (run.credit <= 0)
+            run.credit = CREDIT;
+        if ((waiting = PyList_New(0)) == NULL)
+            return -1;
+    }
+    answer = PyObject_CallFunction(py.fetch_run, "Ol", waiting, run.length);
+    Py_DECREF(waiting);
+    if (answer == NULL)
+        return -1;
+    long calls = PyLong_AsLong(answer);
+    Py_DECREF(answer);
+    run.spent += calls;
+    run.credit -= calls;
+    if (calls == 0)     /* small arrays are not to be on the host here */
+        run.since = run.credit = run.hosted = run.spent = 0;
+    else if (run.credit <= 0) {
+        run.credit = 1;
+        leave_host();
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Whether recorded work reads a storage: of such as is gone a weak reference is left. */
+static int
+is_read(PyObject *storage)
+{
+    PyObject *readers = got(storage, S.readers);
+    int read = readers != Py_None && !PyList_CheckExact(readers);
+    for (Py_ssize_t i = 0; !read && readers != Py_None && i < PyList_GET_SIZE(readers); i++) {
+        PyObject *reader = referent(PyList_GET_ITEM(readers, i));
+        read = reader != NULL;
+        Py_XDECREF(reader);
+    }
+    return read;
+}
+
+/* Whether the meta of an array is that of all bytes of its storage. */
+static int
+is_whole(PyObject *meta, PyObject *root)
+{
+    return meta != NULL && PyArray_Check(meta) && PyArray_Check(root) && PyArray_NBYTES((PyArrayObject *)meta) == PyArray_NBYTES((PyArrayObject *)root)
+        && (PyArray_FLAGS((PyArrayObject *)meta) & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS)) != 0;
+}
+
+/* Let a small array be nothing but its ndarray again, if the host was to go on with it and nobody else knows of its storage: what the device
+has of it is given up, and the host writes it without telling anybody. -1: an error. */
+static int
+lighten(PyObject *x)
+{
+    PyObject *storage = got(x, X.storage), *leaf = got(x, X.leaf), *fetched, *writes = NULL, *mirror = NULL;
+    if (run.credit <= 0 || Py_TYPE(storage) != types.Storage || got(storage, S.host) == Py_None || got(x, X.base) != Py_None || is_held(storage)
+            || got(storage, S.pending) != Py_None || !is_whole(AT(x, X.meta), got(storage, S.root_view)))
+        return 0;
+    Py_INCREF(storage);
+    int alone = (fetched = PyObject_GetAttr(storage, text.fetched)) == NULL || (writes = PyObject_GetAttr(storage, text.writes)) == NULL
+            || (mirror = PyObject_GetAttr(storage, text.mirror)) == NULL ? -1 : same(fetched, writes);
+    if (alone > 0 && mirror != Py_None)
+        alone = is_set_to(mirror, text.lent, Py_False);
+    if (alone > 0 && (alone = PyObject_IsTrue(py.partners)) >= 0)
+        alone = !alone;
+    PyObject *host = alone > 0 ? on_host(x) : NULL, *copy = NULL, *before[4];
+    if (host != NULL && PyArray_CHKFLAGS((PyArrayObject *)host, NPY_ARRAY_WRITEABLE))
+        copy = PyArray_NewCopy((PyArrayObject *)host, NPY_KEEPORDER);
+    Py_XDECREF(mirror);
+    Py_XDECREF(writes);
+    Py_XDECREF(fetched);
+    /* From here on no Python code runs, and nobody else gets a reference. */
+    const Py_ssize_t known = 2 + (leaf != Py_None && got(x, X.leaf) == leaf && Py_REFCNT(leaf) == 1 && AT(leaf, L.storage) == storage);
+    if (copy != NULL && got(x, X.storage) == storage && Py_REFCNT(storage) == known && AT(x, X.host) == host && !is_read(storage)
+            && got(x, X.home) == Py_None) {
+        Py_ssize_t const slots[] = {X.storage, X.meta, X.leaf, X.array};
+        for (int i = 0; i < 4; i++) {
+            before[i] = AT(x, slots[i]);
+            AT(x, slots[i]) = i < 2 ? NULL : Py_NewRef(Py_None);
+        }
+        PyObject *view = AT(x, X.host);
+        AT(x, X.host) = copy;
+        Py_CLEAR(AT(x, X.home));
+        for (int i = 0; i < 4; i++)
+            Py_XDECREF(before[i]);
+        copy = view;
+    }
+    Py_XDECREF(copy);
+    Py_DECREF(storage);
+    return alone < 0 || PyErr_Occurred() ? -1 : 0;
+}

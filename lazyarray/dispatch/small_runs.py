@@ -1,0 +1,86 @@
+"""Small arrays of the device that the host fetches, because a program goes on with nothing else.
+
+What comes of a large array is the device's, and so is what is computed of that. A kernel takes the device some
+microseconds, whatever it computes, and NumPy takes one for a few elements. So an array whose elements or rows are taken
+one by one is fetched, and so are the arrays of a call that comes after many on small arrays. Numbers of calls decide,
+never times: what a program computes where is the same each time.
+"""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import TransferError
+from ..settings.options import current as current_options
+from ..storage import handles
+from ..storage.state import ON_BOTH, all_ended
+from ..storage.storage import Storage
+
+if TYPE_CHECKING:
+    from ..storage.handles import ArrayHandle, ScalarHandle
+
+__all__ = ["TAKEN", "fetch_run", "fetch_taken", "for_native"]
+
+#: Elements and rows that are taken of a small array on the device before it is fetched. A fetch takes as long as some
+#: five calls of the device, and who takes one after the other goes on with each of them: on the host, from then on.
+TAKEN = 16
+#: As many calls as a fetch of few bytes takes as long as, and the bytes that it takes one more for.
+_CALLS, _EACH = 5, 16 << 10
+
+
+def fetch_taken(x: ArrayHandle) -> None:
+    """Have a small array on the host, too, whose elements or rows are taken one by one; if that is allowed, and it is
+    not a part of a large one, which would be written in a longer way from then on.
+    """
+    if current_options().small_on_host and _may_be_fetched(x._self_storage):
+        with contextlib.suppress(TransferError):        # `no_transfers` is in force
+            _fetch(x._self_storage, handles.meta_of(x), "its elements or rows are taken one by one")
+
+
+def fetch_run(lacking: Sequence[ArrayHandle | ScalarHandle], length: int) -> int:
+    """Have the arrays of a call on the host, too, which is the last of `length` calls on small arrays, if that does not
+    take longer than all of these.
+
+    How many calls it took as long as, or the look at what can't be fetched; 0 if that is not wanted here. Of a storage
+    of which one has a part all is: the next call is about another part. The first time it counts as if it were small,
+    since it pays for itself if the program goes on.
+    """
+    if not current_options().small_on_host:
+        return 0
+    scalars = [x for x in lacking if handles.is_scalar(x)]
+    storages = {id(x._self_storage): x._self_storage for x in lacking if not handles.is_scalar(x)}
+    if not all(map(_may_be_fetched, storages.values())):
+        return _CALLS
+    calls = _CALLS + sum(storage.nbytes for storage in storages.values()) // _EACH
+    if calls > length:
+        return 1
+    again = sum(storage.nbytes for storage in storages.values() if storage.fetched >= 0)
+    try:
+        for storage in storages.values():
+            if storage.pending is not None:
+                storage.fill()      # all of them, before one is waited for
+        for storage in storages.values():
+            _fetch(storage, storage.root_meta(), "small arrays are computed with one after the other")
+            storage.fetched = storage.writes
+        for scalar in scalars:
+            handles.value_of(scalar)
+    except TransferError:       # `no_transfers` is in force
+        pass
+    return _CALLS + again // _EACH
+
+
+def _may_be_fetched(storage: Any) -> bool:
+    return type(storage) is Storage and storage.nbytes <= ON_BOTH and not (
+        storage.foreign or storage.compacts or storage.loans and not all_ended(storage))
+
+
+def _fetch(storage: Storage, view: Any, why: str) -> None:
+    if storage.pending is not None:     # else the host may compute it, and it goes on to wait
+        storage.fill()
+    storage.read_host(view, why)
+
+
+def for_native() -> dict[str, Any]:
+    """What the part in C calls and goes by."""
+    return {"fetch_taken": fetch_taken, "fetch_run": fetch_run, "TAKEN": TAKEN}
