@@ -6,7 +6,7 @@ import pytest
 
 import lazyarray
 from lazyarray import _native
-from lazyarray.dispatch.basic_indexing import TAKEN
+from lazyarray.dispatch.small_runs import TAKEN
 
 pytestmark = pytest.mark.skipif(_native.recording is None, reason="without the part in C no array stays on the host")
 

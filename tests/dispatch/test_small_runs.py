@@ -1,0 +1,217 @@
+"""What small arrays of the device are computed with one after the other goes on on the host."""
+from __future__ import annotations
+
+import threading
+
+import handlers
+import numpy as np
+import pytest
+
+import lazyarray
+import lazyarray.numpy as xnp
+from lazyarray import _native
+
+pytestmark = [pytest.mark.skipif(_native.recording is None, reason="without the part in C no array stays on the host"),
+              pytest.mark.one_device("what is small is of one device")]
+
+VALUES = np.random.default_rng(5).random((4000, 4)) + 0.5
+
+
+@pytest.fixture(autouse=True)
+def small():
+    before = _native.recording.small(4096)
+    xnp.add(large(), 1.0)       # a call with a large array ends what other tests have begun
+    yield
+    _native.recording.small(before)
+
+
+def large():
+    return lazyarray.asarray(VALUES) * 1.0
+
+
+def kinds(work):
+    with lazyarray.trace() as seen:
+        work()
+    return [event.kind for event in seen.events]
+
+
+def turned(np, rows, count):
+    q, turns = rows[0] / np.sqrt(rows[0] @ rows[0]), np.empty((count, 4))
+    for k in range(count):
+        p = rows[k]
+        w = p[0] * q[0] - p[1:] @ q[1:]
+        q = np.concatenate((w.reshape(1), p[0] * q[1:] + q[0] * p[1:] + np.cross(p[1:], q[1:])))
+        q /= np.sqrt(q @ q)
+        turns[k] = q
+    return turns
+
+
+def descended(np, rows, count):
+    alpha, f = np.zeros((6, 40)), np.zeros((6, 40))
+    for i in range(count):
+        new = np.clip(alpha[:, i % 40] - (f[:, i % 40] - 1.0) / rows[i, 0], 0.0, 2.0)
+        delta = new - alpha[:, i % 40]
+        alpha[:, i % 40] = new
+        f += delta[:, None] * rows[i, :4].repeat(10)
+    return np.stack((alpha, f))
+
+
+@pytest.mark.parametrize("program", [turned, descended])
+def test_the_results_are_numpys_and_the_device_has_nothing_to_do(program):
+    rows = large()
+    found, seen = [], kinds(lambda: found.append(program(xnp, rows, 600)))
+    assert np.allclose(np.asarray(found[0]), program(np, VALUES, 600), rtol=1e-9, atol=1e-12)
+    late = kinds(lambda: program(xnp, rows, 600)[:1])
+    for events in (seen, late):
+        assert events.count("kernel") + events.count("materialise") + events.count("synchronise") < 300
+        assert events.count("host") > 4000
+    assert seen[-400:].count("materialise") == 0
+
+
+def test_arrays_are_fetched_after_some_calls_each_once():
+    rows = large()
+    x, y = rows[3], rows[7]
+    for _ in range(40):
+        seen = kinds(lambda: x + y)
+        if "materialise" in seen:
+            break
+        assert "host" not in seen
+    else:
+        raise AssertionError("never fetched")
+    for _ in range(20):
+        assert kinds(lambda: x * y - 1.0) == ["host", "host"]
+    assert np.array_equal(np.asarray(x * y), VALUES[3] * VALUES[7])
+
+
+def test_a_large_array_ends_a_run():
+    rows = large()
+    x, y = rows[3], rows[7]
+    for _ in range(10):
+        for _ in range(12):
+            assert not {"host", "materialise"} & {*kinds(lambda: x + y)}
+        xnp.sqrt(rows)
+
+
+def test_parts_of_what_is_too_large_stay():
+    big = lazyarray.asarray(np.ones((1 << 19, 2))) * 1.0        # 8 MiB
+    x, y = big[3], big[7]
+    for _ in range(200):
+        assert not {"host", "materialise"} & {*kinds(lambda: x + y)}
+
+
+@pytest.mark.parametrize("how", ["no_transfers", "options"])
+def test_not_where_it_is_not_wanted(how):
+    rows = large()
+    x, y = rows[3], rows[7]
+    with lazyarray.no_transfers() if how == "no_transfers" else lazyarray.options(small_on_host=False):
+        results = [x + y for _ in range(100)]
+        assert not any(_native.recording.on_host(z) is not None for z in results)
+    assert all(np.array_equal(np.asarray(z), VALUES[3] + VALUES[7]) for z in results)
+
+
+def test_fetches_that_few_calls_come_after_become_rare():
+    rows, fetched = large(), []
+    for _ in range(60):
+        x = xnp.sqrt(rows)[3]
+        for _ in range(18):
+            x = x * 1.5
+        fetched.append(kinds(lambda x=x: x + 1.0).count("materialise"))
+        xnp.sqrt(rows)
+    assert not any(fetched[20:])
+
+
+def written(np, rows):
+    """An array that is written on both sides, with views of it and aliases."""
+    x = np.zeros((6, 5))
+    view, seen = x[1:, ::2], []
+    x += rows[0, 0]
+    for k in range(120):
+        view[k % 5] += rows[k, 1] * view[(k + 1) % 5].sum()
+        x[:, k % 5] = x[:, (k + 2) % 5] / rows[k, :1]
+        x[k % 6, k % 5] += 1.0
+        x *= 0.5
+        if k % 17 == 0:
+            seen.append(np.array(x, copy=True))
+    return np.stack([*seen, x])
+
+
+def test_views_see_what_is_written():
+    assert np.allclose(np.asarray(written(xnp, large())), written(np, VALUES), rtol=1e-12)
+
+
+def test_what_a_kept_alias_writes_is_seen():
+    rows = large()
+    x, plain = xnp.zeros(6), np.zeros(6)
+    x += rows[0, 0]
+    plain += VALUES[0, 0]
+    for k in range(90):
+        x += rows[k, 1]
+        plain += VALUES[k, 1]
+        if k == 60:
+            alias = np.asarray(x)
+        if k > 60:
+            alias[k % 6] = plain[k % 6] = k
+            assert np.array_equal(np.asarray(x + 0.0), plain)
+    assert np.array_equal(alias, plain) and np.array_equal(np.asarray(x), plain)
+
+
+def test_a_kernel_that_waits_sees_what_was_there_before():
+    """Work that was recorded keeps the storage, which is then not given up."""
+    rows = large()
+    x, plain = xnp.zeros(6), np.zeros(6)
+    x += rows[0, 0]
+    plain += VALUES[0, 0]
+    kept = []
+    for k in range(60):
+        x *= 1.01
+        plain *= 1.01
+        kept.append((rows[:, :1] * x, VALUES[:, :1] * plain))       # a large call: x is sent
+        for _ in range(20):
+            x += rows[k, 1]
+            plain += VALUES[k, 1]
+    assert all(np.allclose(np.asarray(lazy), values, rtol=1e-12) for lazy, values in kept)
+
+
+def test_a_handler_writes_the_array_at_each_point():
+    number = 0
+    while True:
+        rows = large()
+        x, y = xnp.zeros(6), rows[3, 1]
+        x += rows[0, 0]
+        for _ in range(30):
+            x += y
+
+        def write(signum, frame, x=x):
+            x[2] = -100.0
+
+        at = handlers.At(number, write)
+        with at:
+            x += 1.0
+            x += 1.0
+        found = np.asarray(x)
+        assert np.allclose(found[[0, 1, 3, 4, 5]], VALUES[0, 0] + 30 * VALUES[3, 1] + 2.0)
+        assert not at.ran or any(np.isclose(found[2], -100.0 + late) for late in (0.0, 1.0, 2.0)), number
+        if not at.ran:
+            break
+        number += 1
+    assert number > 3
+
+
+def test_threads_have_runs_of_their_own_arrays():
+    rows, failed = large(), []
+
+    def work(seed):
+        try:
+            for _ in range(3):
+                found = turned(xnp, rows[seed:], 150)
+                assert np.allclose(np.asarray(found), turned(np, VALUES[seed:], 150), rtol=1e-9)
+        except BaseException as error:
+            failed.append(error)
+            raise
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
