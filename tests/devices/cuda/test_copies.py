@@ -20,7 +20,7 @@ from lazyarray.devices.cuda.copies import crew as crews
 from lazyarray.devices.cuda.copies import dirty_upload as pieces
 from lazyarray.devices.cuda.copies import pinned as cuda_pinned
 from lazyarray.devices.cuda.copies import staged_upload, strided_download
-from lazyarray.devices.cuda.copies.copies import BOUNCED, CLEARED, INLINE, Copies
+from lazyarray.devices.cuda.copies.copies import BOUNCED, CLEARED, Copies
 from lazyarray.devices.cuda.copies.pinned import PIECE, STAGED_FROM
 from lazyarray.devices.cuda.copies.pinned_download import download_begin
 from lazyarray.devices.cuda.copies.strided_download import download_rows
@@ -102,11 +102,6 @@ class Event:
     def record(self, stream):
         with one_at_a_time:
             self.stream, self.left = stream, stream.queue[:]
-
-    @property
-    def done(self):
-        with one_at_a_time:
-            return not any(job in self.left for job in self.stream.queue)
 
     def synchronize(self):
         with one_at_a_time:
@@ -191,41 +186,6 @@ def fresh(nbytes):
 
 def values(nbytes, seed=0):
     return np.random.default_rng(seed).integers(1, 255, nbytes, dtype=np.uint8)
-
-
-def test_uploads_take_turns_in_the_buffers_of_a_thread(cuda):
-    stream, sizes = Stream(cuda.runtime), [BOUNCED, INLINE + 1, 200 * KB, BOUNCED, 300 * KB, INLINE + 7, BOUNCED - 1]
-    targets, expected = [], []
-    for turn, nbytes in enumerate(sizes * 3):
-        source, target = values(nbytes, turn), fresh(nbytes)
-        expected.append(source.copy())
-        targets.append(target)
-        cuda.copies.upload(Pointer(target.ctypes.data), source.ctypes.data, nbytes, stream)
-        source[...] = 0     # the host's memory may change on return
-    assert not stream.staged and 0 < len(stream.queue) <= 4
-    stream.synchronize()
-    assert all(np.array_equal(*pair) for pair in zip(targets, expected))
-    assert len(cuda.memories) <= len(sizes) + 4
-
-
-def test_an_interrupted_upload_leaves_no_buffer_to_others_that_is_read(cuda, monkeypatch):
-    stream, source = Stream(cuda.runtime), values(200 * KB)
-    targets = [fresh(source.nbytes) for _ in range(6)]
-    for target in targets[:3]:
-        cuda.copies.upload(Pointer(target.ctypes.data), source.ctypes.data, source.nbytes, stream)
-
-    def stopped(*args):
-        raise KeyboardInterrupt
-
-    for place in (ctypes, "memmove"), (Event, "record"), (Event, "synchronize"):
-        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-            patched.setattr(*place, stopped)
-            for _ in range(5):
-                cuda.copies.upload(Pointer(targets[3].ctypes.data), source.ctypes.data, source.nbytes, stream)
-        other = values(source.nbytes, 7)
-        cuda.copies.upload(Pointer(targets[4].ctypes.data), other.ctypes.data, other.nbytes, stream)
-        stream.synchronize()
-        assert all(np.array_equal(target, source) for target in targets[:3]) and np.array_equal(targets[4], other)
 
 
 @pytest.mark.parametrize("nbytes", [*SIZES, 3 * PIECE + 5])

@@ -4,8 +4,7 @@ A copy runs at the link's rate only from or to page-locked memory. Who owns the 
 
 =====================  ===============================================================================
 small                  through a page-locked buffer of the thread, which beats the driver's own up to
-                       `BOUNCED` bytes (with other work meanwhile: see `small_download`); uploads of more than
-                       `INLINE` bytes in turns through several
+                       `BOUNCED` bytes (with other work meanwhile: see `small_download`)
 a `Region` (a mirror)  locked piece by piece while it is filled the first time (see `pinned_download`)
 anything else, large   in turns through page-locked buffers, which threads empty or fill (see `staged_upload`)
 many small pieces      of a region: a kernel reads them (see `dirty_upload`)
@@ -14,7 +13,6 @@ anything else          the driver stages it
 """
 from __future__ import annotations
 
-import collections
 import ctypes
 import threading
 from collections.abc import Iterable
@@ -32,14 +30,8 @@ from .staged_upload import Staging
 if TYPE_CHECKING:
     from ..driver import Driver
 
-#: Copies up to this size go through page-locked buffers of the thread.
+#: Downloads up to this size go through the thread's page-locked buffer.
 BOUNCED = 1 << 20
-#: Uploads up to this size the driver sends with the command. Larger ones it stages itself, and waits: 480 KB took 85 us
-#: so, and 80 KB 38; CuPy, which copies them to page-locked memory, took 40 and 20 (H100, 2026-11-29). Neither this
-#: limit nor the number of buffers was varied.
-INLINE = 64 << 10
-#: Uploads through the thread's buffers that may be under way at one time.
-_IN_TURNS = 4
 #: Zeros from so many bytes on are not copied: the device clears its memory. To look at 240 KB takes 5 us.
 CLEARED = 16 << 10
 _TO_DEVICE = 1      # cudaMemcpyHostToDevice
@@ -68,7 +60,7 @@ class Copies(Pinned):
         """In a forked child: what is locked is the parent's, and the threads are not here."""
         for region in self._regions:
             region.locked = set()
-        left_behind((self.crew, self._staging_up, self._workers, self._readers, self._mine, self.fetches.forget()))
+        left_behind((self.crew, self._staging_up, self._workers, self._readers, self.fetches.forget()))
         self.__init__(self._cupy, self.driver, self.fetches)  # type: ignore[misc]
 
     # -- copies --------------------------------------------------------------------------------
@@ -168,34 +160,9 @@ class Copies(Pinned):
         if nbytes >= CLEARED and _is_zero(start, nbytes):
             pointer.memset_async(0, nbytes, stream)
             return False
-        if INLINE < nbytes <= BOUNCED and not self.is_locked(start, nbytes):
-            self._buffered_up(pointer, start, nbytes, stream)
-            return False
         pointer.copy_from_host_async(start, nbytes, stream)
         # From pageable memory the driver has staged the copy by now. Page-locked memory is still being read.
         return bool(nbytes) and self.runtime.pointerGetAttributes(start).type > 0
-
-    def _buffered_up(self, pointer: Any, start: int, nbytes: int, stream: Any) -> None:
-        """Send what is copied to a page-locked buffer before, of which the thread has a few for each device."""
-        if (sent := getattr(self._mine, "sent", None)) is None:
-            sent = self._mine.sent = {}
-        under_way, found = sent.setdefault(self.runtime.getDevice(), collections.deque()), None
-        try:
-            if under_way and (len(under_way) >= _IN_TURNS or under_way[0][2].done):
-                found = under_way.popleft()
-                found[2].synchronize()
-            if found is None or found[0].nbytes < nbytes:
-                found = *self._buffer_of(1 << (nbytes - 1).bit_length()), self._cuda.Event(disable_timing=True)
-            _, address, event = found
-            ctypes.memmove(address, start, nbytes)
-            pointer.copy_from_host_async(address, nbytes, stream)
-            event.record(stream)
-        except BaseException:       # an interrupt too: nobody may get the buffer while it is read
-            stream.synchronize()
-            raise
-        finally:
-            if found is not None:
-                under_way.append(found)
 
     def _buffer(self, nbytes: int) -> tuple[np.ndarray, int]:
         """The calling thread's page-locked buffer, taken away from it: a finaliser within may download, too."""
