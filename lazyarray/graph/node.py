@@ -142,12 +142,6 @@ class Node(Unique):
         with holding(lock):
             return host_execution.value(self) if self.array is None else None
 
-    def element(self) -> Leaf | None:
-        """The array whose only element it is, as it is, if it waits."""
-        operands, step = self.operands, self.step
-        alone = len(operands) == 1 and type(operands[0]) is Leaf and self.size == operands[0].array.size == 1
-        return operands[0] if alone and step.name == "astype" and step.inputs[0] == step.output else None
-
     def leave(self) -> bool:
         """Its storage has the bytes from elsewhere, and waits no more; False if it has them from here already."""
         with holding(lock):

@@ -693,24 +693,8 @@ def value_of(s: ScalarHandle, why: str = "value of a scalar") -> np.generic:
                     s._self_base = None
                 kind = "synchronise" if transfer.steering.get() else "materialise"
                 with storage.place():
-                    value = _element_of(storage, why, kind)
-                    if value is None:
-                        value = transfer.to_host(storage.device, device_of(s, why), why, kind)[()]
-                    s._self_value = value
+                    value = s._self_value = transfer.to_host(storage.device, device_of(s, why), why, kind)[()]
     return value
-
-
-def _element_of(storage: Storage, why: str, kind: str) -> np.generic | None:
-    """The value of recorded work that is nothing but an element of an array, from there; None of other work, and if it
-    was computed meanwhile, by who writes to the array.
-    """
-    node = storage.pending
-    leaf = None if node is None else node.element()
-    if leaf is None:
-        return None
-    leaf.storage.join()
-    value: np.generic = transfer.to_host(storage.device, leaf.array, why, kind).reshape(())[()]
-    return value if storage.pending is node and node.operands else None
 
 
 class Comparison:
