@@ -60,12 +60,15 @@ class Factors(ABC):
 
 
 def position(xp: Any, name: str, a: Any, axis: Any, **options: Any) -> Any:
-    """`numpy.argmax` or `numpy.argmin`: of several NaN the first one, where CuPy 14.2 has any of them."""
+    """`numpy.argmax` or `numpy.argmin`: of several NaN the first one, where CuPy 14.2 has any of them.
+
+    Bytes stand for truth values, for which CuPy compiles kernels for seconds (`program.is_slow_to_compile`).
+    """
     found = getattr(xp, name)(a, axis=axis, **options)
     if a.dtype.kind not in "fc":
         return found
-    nan = xp.isnan(a)
-    return xp.where(xp.any(nan, axis=axis, **options), xp.argmax(nan, axis=axis, **options), found)
+    nan = xp.isnan(a).view(np.uint8)
+    return xp.where(xp.max(nan, axis=axis, **options) > 0, xp.argmax(nan, axis=axis, **options), found)
 
 
 def _in_order(xp: Any, x: Any, nan: float) -> Any:

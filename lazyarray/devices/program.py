@@ -163,6 +163,22 @@ class Extent(NamedTuple):
     inner: int
 
 
+def is_slow_to_compile(name: str, dtype: np.dtype, extent: Extent) -> bool:
+    """Whether the device library compiles two kernels of CUB's blocks for a reduction, each of which takes seconds.
+
+    CuPy 14.2: where the reduced elements lie in one run, and the device-wide functions of CUB that it comes with don't
+    take them (``cupy/cuda/cub.pyx``). For ``any`` that was 3.1 and 2.8 s, for the mean of truth values 2.3 and 2.9
+    (CUDA 13.2, H200, 2026-11-29), and a kernel of ours 0.2 to 0.35 s.
+    """
+    if extent.inner > 1 or name in ("min", "max") and dtype.kind != "b" or name in ("var", "std", "norm"):
+        return False
+    if name in ("sum", "prod"):
+        return dtype.kind == "b" or dtype.kind in "iu" and dtype.itemsize < 8
+    if name == "mean":
+        return dtype.kind in "biu" or dtype.char == "e"
+    return name not in ("argmin", "argmax") or dtype.kind == "b"
+
+
 def extent_of(lengths: tuple[int, ...], gone: tuple[bool, ...]) -> Extent | None:
     """Axes in memory order as an extent, by which of them are reduced; None if that takes more than three."""
     joined: list[int] = []

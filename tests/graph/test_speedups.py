@@ -14,7 +14,7 @@ from recorded import compiled, growth
 import lazyarray
 from lazyarray import _native
 from lazyarray.array import operators
-from lazyarray.dispatch import advanced_indexing, basic_indexing, plain_call, small_arrays
+from lazyarray.dispatch import advanced_indexing, plain_call, small_arrays, small_runs
 from lazyarray.dispatch import ufunc as ufuncs
 from lazyarray.functions import views
 from lazyarray.graph.record import loops, ufunc
@@ -173,7 +173,7 @@ class TestErrors:
             _native.recording.bind({})
         ufunc.bind(lazyarray.LazyNdarray, small_arrays.for_native() | plain_call.for_native() | ufuncs.for_native()
                    | operators.for_native() | views.for_native() | advanced_indexing.for_native()
-                   | basic_indexing.for_native())
+                   | small_runs.for_native())
         x, y = arrays()
         assert (x + y).sum() == 21
 

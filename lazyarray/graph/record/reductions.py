@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...devices.program import Extent, Program, Reduction, extent_of
+from ...devices.program import Extent, Program, Reduction, extent_of, is_slow_to_compile
 from ...storage import facts, handles, views
 from ...storage.handles import new_array, new_scalar
 from ...storage.storage import Storage
@@ -257,9 +257,9 @@ def _is_slow(name: str, dtype: np.dtype, extent: Extent, nbytes: int) -> bool:
 
     It takes several passes for a variance, and so for positions of floats (`devices.operations.position`), one thread
     or block for a result where results are few, and for positions along short rows, and has quick kernels for sums and
-    extremes of numbers of four bytes and more.
+    extremes of numbers of four bytes and more; and some it compiles for seconds.
     """
-    if name in _SEVERAL_PASSES or name in _POSITIONS and dtype.kind == "f" or (
+    if is_slow_to_compile(name, dtype, extent) or name in _SEVERAL_PASSES or name in _POSITIONS and dtype.kind == "f" or (
             extent.inner > 1 and (extent.length >= 1024 or nbytes >= LARGE << 6)):
         return True
     if nbytes < LARGE << 6:

@@ -50,9 +50,10 @@ __all__ = ["Inputs", "Kernel", "Kernels", "Launcher", "functions"]
 
 #: Programs that are remembered.
 _MOST = 4096
-#: Milliseconds of CUDA's compiler for one of CuPy's kernels; for a program, and for each of its steps. NVRTC 13.5 took
-#: 62 for CuPy's addition (sm_90), and for programs of 1, 5, 10, 20 and 39 steps 60, 83, 190, 190 and 400.
-THEIRS, PROGRAM, STEP = 60, 50, 10
+#: Milliseconds of CUDA's compiler for one of CuPy's kernels; for a program, and for each of its steps; and for a
+#: reduction at its end. NVRTC 13.5 took 62 for CuPy's addition (sm_90), and for programs of 1, 5, 10, 20 and 39 steps
+#: 60, 83, 190, 190 and 400. With CUDA 13.2 (H200) it took twice as long for these, and 180 to 350 for reductions.
+THEIRS, PROGRAM, STEP, REDUCTION = 60, 50, 10, 70
 #: Seconds that a process waits for its compiler at its end.
 _LAST = 5
 #: Threads that compile: half of the machine's, so that who waits for none of it is not disturbed.
@@ -344,17 +345,21 @@ class Kernels(Unique):
         """The kernel of a program, or None: then it is being compiled, or can't be. `now`: as in `find`."""
         return self.find((program, size >= WIDE), self._fused, now)
 
-    def pays(self, program: Program, *more: Any) -> bool:
+    def pays(self, program: Program, reduction: Any = None, theirs: int = 0) -> bool:
         """Whether the device library would take longer to compile kernels for the steps that it has not done yet.
 
-        `more`: what it has to do besides, such as a reduction. It needs none for the steps of a program of which there
-        is a kernel.
+        `reduction`: what it has to do besides, and `theirs` how long its compiler takes for that. It needs none for the
+        steps of a program of which there is a kernel.
         """
         if not self.waits:
             return False
         steps = () if program.kernel is not None else program.steps
-        new = {*(step for step, _ in steps), *more} - self._done_before
-        return bool(new) and THEIRS * len(new) >= PROGRAM + STEP * (len(program.steps) + len(more))
+        new = THEIRS * len({step for step, _ in steps} - self._done_before)
+        own = PROGRAM + STEP * len(program.steps)
+        if reduction is not None:
+            new += 0 if reduction in self._done_before else theirs
+            own += REDUCTION
+        return new >= own
 
     def unfused(self, program: Program, *more: Any) -> None:
         """Note that the device library does these steps."""

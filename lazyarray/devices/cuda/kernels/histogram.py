@@ -203,8 +203,9 @@ class Histograms(Unique):
         if not x.size or not all(a._c_contiguous and a.dtype.isnative for a in given) or (
                 weights is not None and (weights.dtype.kind not in "biuf" or weights.dtype.char == "e")):
             return None
+        # CuPy's function asks by ``any`` whether an element is negative: see `program.is_slow_to_compile`.
         kernels = self._kernels.find(
-            ("count_places", x.dtype, None if weights is None else weights.dtype), _made_of_places)
+            ("count_places", x.dtype, None if weights is None else weights.dtype), _made_of_places, self._kernels.waits)
         if kernels is None:
             return None
         counts = self._kernels.cupy.zeros(bins, _int64 if weights is None else _float64)

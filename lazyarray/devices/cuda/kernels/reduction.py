@@ -10,7 +10,8 @@ import numpy as np
 from .... import _native
 from ....errors.inspection import Unique
 from ....errors.interrupts import holding
-from .elementwise import Inputs, Kernels, Launcher, functions
+from ...program import is_slow_to_compile
+from .elementwise import THEIRS, Inputs, Kernels, Launcher, functions
 from .elementwise_source import walk_values
 from .launch_plan import VECTOR, WIDE, general, walk_size
 from .reduction_source import HEAVY, THREADS, Form, source
@@ -162,6 +163,14 @@ class Ready(Unique):
         return out
 
 
+def _theirs(reduction: Reduction, extent: Extent) -> int:
+    """How long CUDA's compiler takes for CuPy's kernels for a reduction, as `THEIRS`."""
+    if is_slow_to_compile(reduction.name, reduction.source, extent):
+        return 40 * THEIRS
+    several = reduction.name in ("var", "std", "norm", "argmin", "argmax") and reduction.source.kind in "fc"
+    return 3 * THEIRS if several else THEIRS if extent.inner > 1 else 0
+
+
 class Reductions(Unique):
     """The kernels of reductions, and the memory in which their blocks count.
 
@@ -205,9 +214,11 @@ class Reductions(Unique):
         places = [arguments[i].data.ptr % VECTOR for i, flat in program.arrays if flat]
         form = form_of(program, reduction, extent, places, walked, processors)
         kernels = self._kernels
-        kernel = kernels.find((program, reduction, form), _made, not known and kernels.pays(program, reduction))
+        done = reduction, extent.inner > 1
+        now = not known and kernels.pays(program, done, _theirs(reduction, extent))
+        kernel = kernels.find((program, reduction, form), _made, now)
         if kernel is None:
-            kernels.unfused(program, reduction)
+            kernels.unfused(program, done)
             return None
         grid = plan(extent, form.length, processors, kernel.resident)
         if grid.shared > _TURNS or grid.blocks >= 1 << 31:
