@@ -500,6 +500,26 @@ end:
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_NotImplemented);
 }
 
+/* ``ufunc(*inputs, out=x)`` and nothing more, where `updated` does that: a new reference to `x`. NULL, perhaps without an error: it is
+for others. */
+static PyObject *
+put_out(PyObject *ufunc, PyObject *const *inputs, Py_ssize_t count, PyObject *names)
+{
+    PyObject *out = names != NULL && PyTuple_GET_SIZE(names) == 1 && PyUnicode_Compare(PyTuple_GET_ITEM(names, 0), text.out) == 0
+        ? inputs[count] : NULL, *given = NULL;
+    if (out == NULL || Py_TYPE(ufunc) != &PyUFunc_Type || !PyTuple_CheckExact(out) || PyTuple_GET_SIZE(out) != 1
+            || Py_TYPE(PyTuple_GET_ITEM(out, 0)) != types.LazyNdarray || (given = PyTuple_New(count)) == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0; i < count; i++)
+        PyTuple_SET_ITEM(given, i, Py_NewRef(inputs[i]));
+    PyObject *const asked[] = {ufunc, given, PyTuple_GET_ITEM(out, 0)};
+    PyObject *result = updated(NULL, asked, 3);
+    Py_DECREF(given);
+    if (result == Py_None)
+        Py_CLEAR(result);
+    return result;
+}
+
 /* `__array_ufunc__(x, ufunc, method, *inputs, **kwargs)`. */
 static PyObject *
 array_ufunc_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *names)
@@ -514,6 +534,11 @@ array_ufunc_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject
         if (result != Py_NotImplemented)
             return result;
         Py_DECREF(result);
+    }
+    if (count > 3 && names != NULL && types.LazyNdarray != NULL && PyUnicode_Check(args[2]) && PyUnicode_Compare(args[2], text.__call__) == 0) {
+        PyObject *result = put_out(args[1], args + 3, count - 3, names);
+        if (result != NULL || PyErr_Occurred())
+            return result;
     }
     if (count == 6 && names == NULL && types.LazyNdarray != NULL && PyUnicode_Check(args[2])
             && (args[1] == py.add || args[1] == py.maximum || args[1] == py.minimum) && PyUnicode_Compare(args[2], text.at) == 0) {

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import _native, devices
 from ..devices.base import HERE
-from ..errors import DeviceUnavailableError, NotOnDevice
+from ..errors import DeviceUnavailableError, NotOnDevice, TransferError
 from ..errors.interrupts import holding
 from ..errors.own_threads import others_run
 from ..functions.pytree import replace

@@ -96,10 +96,14 @@ class HostArguments:
     def _alias(self, obj: Any) -> Any:
         if type(obj) is np.ndarray:
             return self.lend(obj, obj)
+        lazy = obj
         if not handles.is_array(obj):
-            return self._read(obj)
-        self.written.append(obj)
-        return self.lend(obj, handles.alias_of(obj, self.why))
+            device = devices.current()
+            if not isinstance(obj, device.array_type):
+                return self._read(obj)
+            lazy = handles.share(device, obj)       # the device gets what is written there, in `hand_on`
+        self.written.append(lazy)
+        return self.lend(obj, handles.alias_of(lazy, self.why))
 
     def _read(self, obj: Any) -> Any:
         if handles.is_scalar(obj):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import TransferError
 from ..settings.options import current as current_options
-from ..storage import handles
+from ..storage import coherence, handles
 from ..storage.state import ON_BOTH, all_ended
 from ..storage.storage import Storage
 
@@ -56,17 +56,14 @@ def fetch_run(lacking: Sequence[ArrayHandle | ScalarHandle], length: int) -> int
     if calls > length:
         return 1
     again = sum(storage.nbytes for storage in storages.values() if storage.fetched >= 0)
-    try:
+    with contextlib.suppress(TransferError):        # `no_transfers` is in force
         for storage in storages.values():
-            if storage.pending is not None:
-                storage.fill()      # all of them, before one is waited for
+            storage.fill()          # all of them, before one is waited for
         for storage in storages.values():
-            _fetch(storage, storage.root_meta(), "small arrays are computed with one after the other")
+            _fetch(storage, coherence.whole_of(storage), "small arrays are computed with one after the other")
             storage.fetched = storage.writes
         for scalar in scalars:
             handles.value_of(scalar)
-    except TransferError:       # `no_transfers` is in force
-        pass
     return _CALLS + again // _EACH
 
 

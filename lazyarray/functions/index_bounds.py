@@ -140,8 +140,8 @@ def note_series(args: tuple[Any, ...], result: Any) -> None:
 #: Bytes up to which values are fetched to be looked at on the host: the copy takes as long as that of a flag, and the
 #: device has nothing to compute for it.
 FETCHED = 1 << 13
-#: The same for an index, whose extremes would take two kernels; and for one that the host has, too, which it looks through
-#: in 40 microseconds at most (int64, NumPy 2.5).
+#: The same for an index, whose extremes would take two kernels; and for one that the host has, too, which it looks
+#: through in 16 microseconds at most (int64, NumPy 2.5).
 _LOOKED_AT, _ON_HOST = 1 << 16, 1 << 18
 
 

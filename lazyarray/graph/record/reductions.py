@@ -58,8 +58,6 @@ LOOKED_AT = LARGE
 #: Bytes from which on the device library's own reduction of an array that is there is as fast.
 MOST = 16 << 20
 _SEVERAL_PASSES = frozenset({"var", "std", "norm", "count"})
-_TRUTHS = frozenset({"any", "all"})
-_SUMS = frozenset({"sum", "prod", "mean"})
 _POSITIONS = frozenset({"argmin", "argmax"})
 
 
@@ -259,15 +257,12 @@ def _is_slow(name: str, dtype: np.dtype, extent: Extent, nbytes: int) -> bool:
     or block for a result where results are few, and for positions along short rows, and has quick kernels for sums and
     extremes of numbers of four bytes and more; and some it compiles for seconds.
     """
-    if is_slow_to_compile(name, dtype, extent) or name in _SEVERAL_PASSES or name in _POSITIONS and dtype.kind == "f" or (
-            extent.inner > 1 and (extent.length >= 1024 or nbytes >= LARGE << 6)):
+    if is_slow_to_compile(name, dtype, extent) or name in _SEVERAL_PASSES or (
+            name in _POSITIONS and dtype.kind == "f" or extent.inner > 1 and extent.length >= 1024):
         return True
     if nbytes < LARGE << 6:
         return False
-    if extent.outer > 1:
-        return name in _POSITIONS or extent.outer < 256
-    return name in _TRUTHS or dtype.kind == "b" or name in _SUMS and dtype.itemsize < 8 and dtype.kind in "iu" or (
-        name == "mean" and dtype.char == "e")
+    return extent.inner > 1 or extent.outer > 1 and (name in _POSITIONS or extent.outer < 256)
 
 
 # -- what the part in C goes by --------------------------------------------------------------------
