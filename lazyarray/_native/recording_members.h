@@ -885,6 +885,8 @@ small(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
             PyErr_SetString(PyExc_ValueError, "a number of bytes is at least 0");
         return NULL;
     }
+    if (nargs == 1)
+        forget_runs();      /* what was learned of them was about another limit */
     small_bytes = nbytes;
     return PyLong_FromSsize_t(before);
 }

@@ -16,6 +16,13 @@ of the next are fetched. From then on (`credit` > 0) those of each call are, for
 `hosted` calls since, which took as long as `spent` others. */
 static struct { long length, since, needed, credit, hosted, spent; } run = {.needed = SHORTEST_RUN};
 
+static void
+forget_runs(void)
+{
+    run.length = run.since = run.credit = run.hosted = run.spent = 0;
+    run.needed = SHORTEST_RUN;
+}
+
 /* Arrays are fetched no more. */
 static void
 leave_host(void)

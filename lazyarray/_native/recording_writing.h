@@ -137,6 +137,16 @@ see_place(Place *place, int whole)
     return is_open(storage, place->stream);
 }
 
+/* Whether a place was not written since it was first seen; else what was read may be what was there before. */
+static int
+is_unwritten(const Place *place)
+{
+    PyObject *writes = PyObject_GetAttr(place->storage, text.writes);
+    int alike = writes == NULL ? -1 : same(writes, place->writes);
+    Py_XDECREF(writes);
+    return alike;
+}
+
 /* From here on other threads' statements wait: the same answers, 0 also if another thread is at one, or has been. No lock is
 waited for: whoever has it may wait for one that this thread has. */
 static int
@@ -153,10 +163,7 @@ lock_place(Place *place)
     }
     Py_DECREF(held);
     place->lock = lock;
-    PyObject *writes = PyObject_GetAttr(place->storage, text.writes);
-    int alike = writes == NULL ? -1 : same(writes, place->writes);     /* else what was read may be what was there before */
-    Py_XDECREF(writes);
-    return alike;
+    return is_unwritten(place);
 }
 
 static int
@@ -210,7 +217,9 @@ open_place(Place *place, Reads *reads, int whole)
         if (done > 0 && got(storage, S.pending) == Py_None && got(storage, S.clean) != Py_True)
             done = 0;
     }
-    return done > 0 && !whole ? is_open(place->storage, place->stream) : done;
+    if (done > 0 && !whole && (done = is_open(place->storage, place->stream)) > 0)
+        done = is_unwritten(place);     /* by a signal handler of this thread, which has the lock, within that look */
+    return done;
 }
 
 #define FEW_STEPS 4
@@ -579,14 +588,16 @@ write_node(PyObject *node, Place *place, PyObject *target)
     return done;
 }
 
-/* A node is computed, and its value assigned: 1; 0: another thread has computed it, on another stream; -1: an error. */
+/* A node is computed, and its value assigned: 1; 0: another thread has computed it, on another stream, or a signal handler has written
+to the place meanwhile, which the node may have read before; -1: an error. */
 static int
 assign_node(PyObject *node, Place *place, PyObject *target)
 {
     if (got(node, N.array) == Py_None && compute_alone(node) < 0)
         return -1;
-    if (got(node, N.stream) != place->stream)
-        return 0;
+    const int unwritten = is_unwritten(place);
+    if (unwritten <= 0 || got(node, N.stream) != place->stream)
+        return unwritten < 0 ? -1 : 0;
     PyObject *array = Py_NewRef(got(node, N.array));
     int done = assign_to(place, target, array);
     Py_DECREF(array);

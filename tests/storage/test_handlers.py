@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import lazyarray
+import lazyarray.numpy as xnp
 from lazyarray import _native
 
 TRIED = 30      # points of a statement, spread evenly over all of them
@@ -224,3 +225,53 @@ def test_an_interrupt_is_what_it_was(statement):
         except TimeLimit:
             assert np.array_equal(x + 0, x.tolist())
         number, ran = number + 3, point.ran
+
+
+_IN_PLACE = {
+    "x += 1": lambda np, x: x.__iadd__(1.0),
+    "x[1:4] += 1": lambda np, x: x[1:4].__iadd__(1.0),
+    "out=": lambda np, x: np.multiply(x, 2.0, out=x),
+}
+
+
+@pytest.mark.together
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("state", ["computed", "waiting"])
+@pytest.mark.parametrize("name", [*_IN_PLACE])
+def test_a_write_by_a_handler_within_a_statement_that_reads_and_writes(name, state, beside):
+    """It comes before the statement, or after it; also where other threads are there, and locks are taken."""
+    statement, base = _IN_PLACE[name], np.arange(6.0) + 0.25
+    first, last = base.copy(), base.copy()
+    first[2] = -100.0
+    statement(np, first)
+    statement(np, last)
+    last[2] = -100.0
+    over = threading.Event()
+    thread = threading.Thread(target=over.wait)
+    if beside:
+        thread.start()
+    try:
+        for _ in range(3):      # the first calls go a general way
+            statement(xnp, _in_state(base, state))
+        number, ran = 0, True
+        while ran:
+            x = _in_state(base, state)
+
+            def write(signum, frame, x=x):
+                x[2] = -100.0
+
+            at = handlers.At(number, write)
+            with at:
+                statement(xnp, x)
+            number, ran, found = number + 1, at.ran, np.asarray(x)
+            if ran and "/devices/" not in at.place:     # a kernel is no statement of Python's
+                assert np.array_equal(found, first) or np.array_equal(found, last), (at.place, found)
+    finally:
+        over.set()
+        if beside:
+            thread.join()
+
+
+def _in_state(values, state):
+    x = lazyarray.asarray(lazyarray.device().xp.asarray(values)).copy()
+    return x * 1.0 if state == "waiting" else x
