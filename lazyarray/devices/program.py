@@ -173,7 +173,7 @@ def is_slow_to_compile(name: str, dtype: np.dtype, extent: Extent) -> bool:
     if extent.inner > 1 or name in ("min", "max") and dtype.kind != "b" or name in ("var", "std", "norm"):
         return False
     if name in ("sum", "prod"):
-        return dtype.kind == "b" or dtype.kind in "iu" and dtype.itemsize < 8
+        return dtype.kind == "b" or dtype.kind in "iu" and dtype.itemsize < 8 or dtype.char == "e"    # which is cast
     if name == "mean":
         return dtype.kind in "biu" or dtype.char == "e"
     return name not in ("argmin", "argmax") or dtype.kind == "b"

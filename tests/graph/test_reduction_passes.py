@@ -51,13 +51,13 @@ def test_what_reads_little_is_not_computed_for_what_reads_much():
 
 def test_what_costs_little_is_passed_through_some_times():
     x = lazyarray.asarray(numbers("d", (6,)))
-    for name in ("sum", "max", "min", "any", "all"):
+    for name in ("sum", "max", "min", "any"):
         fused(lambda name=name: function(name)(x * 2))
     y = x * 2
     with taken() as found:
         y.sum(), y.max(), y.min(), y.any()
         assert pending(y) and len(found) == reduction._PASSES == 4
-        y.all()
+        y.sum()
     assert not pending(y) and len(found) == 4
     assert np.array_equal(y, np.asarray(x) * 2)
 

@@ -101,6 +101,8 @@ def _total(name: str, neutral: int) -> Any:
         is_complex = a.dtype.kind == "c" or dtype is not None and dtype.kind == "c"
         if a.ndim == 0 and axis in (None, ()) and (name == "sum" or not is_complex):
             result = _of_one(name, chosen, dtype)
+        elif (a.dtype if dtype is None else dtype).char == "e":     # which CUB adds up in half precision, and NumPy not
+            result = getattr(xp, name)(chosen, axis=axis, dtype=np.dtype("f"), keepdims=keepdims).astype(np.float16)
         else:
             result = getattr(xp, name)(chosen, axis=axis, dtype=dtype, keepdims=keepdims)
         if _given(initial):

@@ -17,6 +17,7 @@ import os
 import queue
 import struct
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -316,6 +317,12 @@ class _Job:
     asked: int = 1
 
 
+def _end(ref: weakref.ref[Kernels]) -> None:
+    kernels = ref()
+    if kernels is not None:
+        kernels.end()
+
+
 class Kernels(Unique):
     """The kernels of a process, for `count` devices: compiled by threads of their own, never by who asks.
 
@@ -337,6 +344,8 @@ class Kernels(Unique):
         self._done = threading.Condition(self._lock)
         self._waiting = 0
         self._ending = False
+        # Now, so that it comes after what a program registers later, which may compute.
+        atexit.register(_end, weakref.ref(self))
         #: Whether who asks waits for a kernel where that takes less time than the device library's kernels.
         self.waits = False
         self._done_before: set[Any] = set()     # steps and reductions that the device library has done
@@ -438,7 +447,8 @@ class Kernels(Unique):
             self._known[known] = None
             if known in self._jobs:     # of the many that were forgotten
                 return
-            if not self._has_workers():     # the interpreter is ending, or there are too many threads: it runs unfused
+            # The interpreter is ending, or there are too many threads: it runs unfused.
+            if self._ending or not self._has_workers():
                 return
             self._waiting += 1
             self._jobs[known] = _Job(number, key, make)
@@ -446,7 +456,6 @@ class Kernels(Unique):
 
     def _has_workers(self) -> bool:
         """Have a thread for each kernel that waits, up to `threads`; False where there is none."""
-        first = not self._workers
         self._workers = [worker for worker in self._workers if worker.is_alive()]
         if len(self._workers) < min(self._waiting + 1, self.threads):
             worker = threading.Thread(target=own(self._work), name="lazyarray-compiler", daemon=True)
@@ -454,8 +463,6 @@ class Kernels(Unique):
                 worker.start()
             except RuntimeError:
                 return bool(self._workers)
-            if first:
-                atexit.register(self._end)
             self._workers.append(worker)
         return True
 
@@ -475,7 +482,7 @@ class Kernels(Unique):
                     self._waiting -= 1
                     self._done.notify_all()
 
-    def _end(self) -> None:
+    def end(self) -> None:
         """Let the compiler finish what it is at, before the process takes it away."""
         self._ending = True
         self.wait(_LAST)
