@@ -186,6 +186,11 @@ lighten(PyObject *x)
         alone = is_set_to(mirror, text.lent, Py_False);
     if (alone > 0 && (alone = PyObject_IsTrue(py.partners)) >= 0)
         alone = !alone;
+    if (alone > 0) {        /* NumPy may be writing the array in another thread */
+        PyObject *others = PyObject_CallNoArgs(py.others_run);
+        alone = others == NULL ? -1 : others == Py_False;
+        Py_XDECREF(others);
+    }
     PyObject *host = alone > 0 ? on_host(x) : NULL, *copy = NULL, *before[4];
     if (host != NULL && PyArray_CHKFLAGS((PyArrayObject *)host, NPY_ARRAY_WRITEABLE))
         copy = PyArray_NewCopy((PyArrayObject *)host, NPY_KEEPORDER);

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TransferError
+from ..errors.own_threads import others_run
 from ..settings.options import current as current_options
 from ..storage import coherence, handles
 from ..storage.state import ON_BOTH, all_ended
@@ -80,4 +81,4 @@ def _fetch(storage: Storage, view: Any, why: str) -> None:
 
 def for_native() -> dict[str, Any]:
     """What the part in C calls and goes by."""
-    return {"fetch_taken": fetch_taken, "fetch_run": fetch_run, "TAKEN": TAKEN}
+    return {"fetch_taken": fetch_taken, "fetch_run": fetch_run, "others_run": others_run, "TAKEN": TAKEN}

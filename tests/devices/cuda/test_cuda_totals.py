@@ -1,4 +1,4 @@
-"""Totals in half precision are as exact as NumPy's, which adds up in single precision; CUB, in the device library, does not."""
+"""Totals in half precision are as exact as those of NumPy, which adds up in single precision. (CUB does not.)"""
 from __future__ import annotations
 
 import numpy as np
