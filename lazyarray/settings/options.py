@@ -91,7 +91,7 @@ class Options(_Options):
         functions for them.
     small_on_host : bool
         Arrays of a few KiB that are made on the host, or copied to it, are computed with on the host until the device
-        needs them; and those on the device are fetched after some calls in a row on small arrays alone. If False, arrays
+        needs them; those on the device are fetched after some calls in a row on small arrays alone. If False, arrays
         that are created here are on the device, whatever their size. It is for tests of GPU code with small arrays.
     """
 
