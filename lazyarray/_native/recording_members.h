@@ -35,6 +35,8 @@ computed_on_host(PyObject *callee, PyObject *told, PyObject *const *arguments, P
     PyObject *token = heard ? PyObject_CallOneArg(py.begin_on_host, told) : NULL;
     if (heard && token == NULL)
         return NULL;
+    if (told != NULL)
+        note_hosted();
     under_way++;
     PyObject *result = PyObject_Vectorcall(callee, arguments, count, names);
     under_way--;
@@ -366,12 +368,12 @@ member_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *nam
     Py_ssize_t count = PyVectorcall_NARGS(flagged), all = count + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
     PyObject *given[MOST_ARGUMENTS + 1], **arguments = given + 1, *result = NULL;
     Found found;
+    int fetched = 0, cheap = 0;
+again:
     found.count = found.kept = 0;
     if (member->cheap < 0 && (member->cheap = is_cheap(member->callee)) < 0)
         goto otherwise;
-    int cheap = member->cheap || ((member->kind & POWERS) && count > 1 && is_plain_power(args[1]));
-    if ((member->kind & COMPUTES) && note_run(args, all, NULL, cheap ? small_bytes : small_bytes / COSTLY) < 0)
-        return NULL;
+    cheap = member->cheap || ((member->kind & POWERS) && count > 1 && is_plain_power(args[1]));
     if (run.credit > 0 && count > 0 && (member->kind & (IN_PLACE | ASSIGNS)) && Py_TYPE(args[0]) == types.LazyNdarray && lighten(args[0]) < 0)
         return NULL;
     if (begin(&found, cheap) < 0 || count < 1 || all > MOST_ARGUMENTS || small_bytes == 0 || Py_TYPE(args[0]) != types.LazyNdarray)
@@ -421,6 +423,11 @@ otherwise:
     let_go(&found);
     if (PyErr_Occurred())
         return NULL;
+    if ((member->kind & COMPUTES) && !fetched && (fetched = note_run(args, all, NULL, cheap)) != 0) {
+        if (fetched < 0)
+            return NULL;
+        goto again;
+    }
     if (names == NULL && types.LazyNdarray != NULL && ((result = operated(member, args, count)) != NULL || PyErr_Occurred()))
         return result;
     if ((member->kind & SEES) && names == NULL
@@ -526,14 +533,17 @@ array_ufunc_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject
 {
     Py_ssize_t count = PyVectorcall_NARGS(flagged);
     if (count > 3 && small_bytes > 0 && types.LazyNdarray != NULL && PyUnicode_Check(args[2])) {
-        const int cheap = is_cheap(args[1]);
-        if (cheap < 0 || note_run(args + 3, count - 3 + (names == NULL ? 0 : PyTuple_GET_SIZE(names)), NULL,
-                                  cheap ? small_bytes : small_bytes / COSTLY) < 0)
-            return NULL;
-        PyObject *result = ufunc_on_host(args[1], args[2], args + 3, count - 3, names);
-        if (result != Py_NotImplemented)
-            return result;
-        Py_DECREF(result);
+        const Py_ssize_t all = count - 3 + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
+        for (int fetched = 0; ; ) {
+            PyObject *result = ufunc_on_host(args[1], args[2], args + 3, count - 3, names);
+            if (result != Py_NotImplemented)
+                return result;
+            Py_DECREF(result);
+            if (fetched || (fetched = note_run(args + 3, all, NULL, is_cheap(args[1]))) == 0)
+                break;
+            if (fetched < 0)
+                return NULL;
+        }
     }
     if (count > 3 && names != NULL && types.LazyNdarray != NULL && PyUnicode_Check(args[2]) && PyUnicode_Compare(args[2], text.__call__) == 0) {
         PyObject *result = put_out(args[1], args + 3, count - 3, names);
@@ -646,17 +656,15 @@ array_function_call(PyObject *self, PyObject *const *args, size_t flagged, PyObj
 {
     if (PyVectorcall_NARGS(flagged) == 5 && names == NULL && small_bytes > 0 && PyTuple_Check(args[3]) && PyDict_Check(args[4])) {
         PyObject *known = Py_XNewRef(PyDict_GetItemWithError(py.on_host, args[1])), *result = NULL;
-        const int cheap = known == NULL ? 0 : is_cheap(args[1]);
-        if (cheap < 0 || (known != NULL && note_run(&PyTuple_GET_ITEM(args[3], 0), PyTuple_GET_SIZE(args[3]), args[4],
-                                                    cheap ? small_bytes : small_bytes / COSTLY) < 0)) {
-            Py_XDECREF(known);
-            return NULL;
-        }
-        if (known != NULL) {
+        for (int fetched = 0; known != NULL; ) {
             result = known_on_host(args[1], known, args[3], args[4]);
-            Py_DECREF(known);
-            if (result != Py_NotImplemented)
+            if (result != Py_NotImplemented) {
+                Py_DECREF(known);
                 return result;
+            }
+            if (fetched || (fetched = note_run(&PyTuple_GET_ITEM(args[3], 0), PyTuple_GET_SIZE(args[3]), args[4], is_cheap(args[1]))) <= 0)
+                Py_CLEAR(known);
+            Py_CLEAR(result);
         }
         Py_XDECREF(result);
         if (PyErr_Occurred())

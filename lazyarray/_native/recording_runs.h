@@ -93,14 +93,26 @@ has_small(PyObject *given, Py_ssize_t most, PyObject *waiting, int *count, int d
     return small;
 }
 
-/* A call is about to be made: fetch its arrays, if it is one of a long run. `many`: its arguments; `more`: others by name, or NULL;
-`most`: bytes of a small array for what it computes. -1: an error. */
+/* A call is made on the host. */
+static inline void
+note_hosted(void)
+{
+    if (run.credit > 0) {
+        run.length++;
+        run.hosted++;
+        run.credit += run.credit < MOST_CREDIT;
+    }
+}
+
+/* A call is not for the host as its arrays are now: fetch them, if it is one of a long run. `many`: its arguments; `more`: others by name,
+or NULL; `cheap`: what `is_cheap` said. 1: it may be for the host by now; -1: an error. */
 static int
-note_run(PyObject *const *many, Py_ssize_t count, PyObject *more, Py_ssize_t most)
+note_run(PyObject *const *many, Py_ssize_t count, PyObject *more, int cheap)
 {
     PyObject *waiting = NULL, *name, *value, *answer;
-    if (small_bytes == 0 || types.LazyNdarray == NULL)
-        return 0;
+    const Py_ssize_t most = cheap ? small_bytes : small_bytes / COSTLY;
+    if (cheap < 0 || small_bytes == 0 || types.LazyNdarray == NULL)
+        return cheap < 0 ? -1 : 0;
     for (;;) {
         int small = 1, lacking = 0;
         Py_ssize_t place = 0;
@@ -118,13 +130,11 @@ note_run(PyObject *const *many, Py_ssize_t count, PyObject *more, Py_ssize_t mos
             }
             return small < 0 ? -1 : 0;
         }
+        if (lacking == 0)
+            return 0;
         run.length++;
         run.since++;
-        if (lacking == 0 && run.credit > 0) {
-            run.hosted++;
-            run.credit += run.credit < MOST_CREDIT;
-        }
-        if (lacking == 0 || (run.credit <= 0 && run.since <= run.needed))
+        if (run.credit <= 0 && run.since <= run.needed)
             return 0;
         if (run.credit <= 0)
             run.credit = CREDIT;
@@ -145,7 +155,7 @@ note_run(PyObject *const *many, Py_ssize_t count, PyObject *more, Py_ssize_t mos
         run.credit = 1;
         leave_host();
     }
-    return PyErr_Occurred() ? -1 : 0;
+    return PyErr_Occurred() ? -1 : calls > 0;
 }
 
 /* Whether recorded work reads a storage: of such as is gone a weak reference is left. */
@@ -162,12 +172,19 @@ is_read(PyObject *storage)
     return read;
 }
 
-/* Whether the meta of an array is that of all bytes of its storage. */
+/* Whether the meta of an array is that of all bytes of its storage; -1: an error. */
 static int
-is_whole(PyObject *meta, PyObject *root)
+is_whole(PyObject *meta, PyObject *storage)
 {
-    return meta != NULL && PyArray_Check(meta) && PyArray_Check(root) && PyArray_NBYTES((PyArrayObject *)meta) == PyArray_NBYTES((PyArrayObject *)root)
-        && (PyArray_FLAGS((PyArrayObject *)meta) & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS)) != 0;
+    PyObject *root = got(storage, S.root_view);
+    if (meta == NULL || !PyArray_Check(meta) || !(PyArray_FLAGS((PyArrayObject *)meta) & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS)))
+        return 0;
+    if (PyArray_Check(root))
+        return PyArray_NBYTES((PyArrayObject *)meta) == PyArray_NBYTES((PyArrayObject *)root);
+    PyObject *nbytes = PyObject_GetAttr(storage, text._nbytes);     /* of one that was made on the host */
+    int whole = nbytes == NULL ? -1 : PyLong_Check(nbytes) && PyLong_AsSsize_t(nbytes) == PyArray_NBYTES((PyArrayObject *)meta);
+    Py_XDECREF(nbytes);
+    return whole;
 }
 
 /* Let a small array be nothing but its ndarray again, if the host was to go on with it and nobody else knows of its storage: what the device
@@ -177,10 +194,15 @@ lighten(PyObject *x)
 {
     PyObject *storage = got(x, X.storage), *leaf = got(x, X.leaf), *fetched, *writes = NULL, *mirror = NULL;
     if (run.credit <= 0 || Py_TYPE(storage) != types.Storage || got(storage, S.host) == Py_None || got(x, X.base) != Py_None || is_held(storage)
-            || got(storage, S.pending) != Py_None || !is_whole(AT(x, X.meta), got(storage, S.root_view)))
+            || got(storage, S.pending) != Py_None)
         return 0;
     Py_INCREF(storage);
-    int alone = (fetched = PyObject_GetAttr(storage, text.fetched)) == NULL || (writes = PyObject_GetAttr(storage, text.writes)) == NULL
+    int alone = is_whole(AT(x, X.meta), storage);
+    if (alone <= 0) {
+        Py_DECREF(storage);
+        return alone;
+    }
+    alone = (fetched = PyObject_GetAttr(storage, text.fetched)) == NULL || (writes = PyObject_GetAttr(storage, text.writes)) == NULL
             || (mirror = PyObject_GetAttr(storage, text.mirror)) == NULL ? -1 : same(fetched, writes);
     if (alone > 0 && mirror != Py_None)
         alone = is_set_to(mirror, text.lent, Py_False);

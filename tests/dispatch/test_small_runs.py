@@ -233,3 +233,51 @@ def test_an_array_whose_memory_on_the_device_is_not_made_yet():
                "f += big[0, :20]\nlazyarray.where(f)\nfor k in range(24):\n    f += 1\nprint(f.sum())\n")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert (done.stdout.strip(), done.stderr) == ("500.0", "")
+
+
+_ALONE = """
+import sys
+import numpy
+import lazyarray
+from lazyarray import _native
+import lazyarray.numpy as xnp
+
+values = numpy.random.default_rng(5).random((4000, 4)) + 0.5
+is_light = _native.recording.is_light
+
+def loop(np, rows, x, kept):
+    x += rows[:6, 0]      # it is the device's then
+    if kept == "a view":
+        kept = x[1:4]
+    elif kept == "an alias":
+        kept = numpy.asarray(x)
+    elif kept == "a pointer" and np is xnp:
+        kept = lazyarray.asdevice(x)
+    elif kept == "recorded work":
+        kept = x[:, None] + rows[:4, 0]
+    for k in range(60):
+        x += rows[k, 1]
+        x[k % 6] = x[(k + 1) % 6] * 0.5
+        if k == 40 and isinstance(kept, np.ndarray) and kept.shape == (3,):
+            kept[0] = 7.0
+    return x, kept
+
+for kept in ("nothing", "a view", "an alias", "a pointer", "recorded work"):
+    x, held = loop(xnp, lazyarray.asarray(values) * 1.0, xnp.zeros(6), kept)
+    light = is_light(x)
+    plain, wanted = loop(numpy, values, numpy.zeros(6), kept)
+    assert numpy.allclose(numpy.asarray(x), plain, rtol=1e-12), (kept, x, plain)
+    if kept in ("a view", "an alias", "recorded work"):
+        assert numpy.allclose(numpy.asarray(held), wanted, rtol=1e-12), (kept, held, wanted)
+    if kept == "a pointer":
+        assert numpy.allclose(lazyarray.asnumpy(held), plain, rtol=1e-12), (kept, held, plain)
+    print(kept, light)
+"""
+
+
+def test_an_array_that_nobody_else_knows_of_is_an_ndarray_again():
+    """In a process of one thread; with a view, an alias, a device pointer or recorded work it keeps its storage."""
+    done = subprocess.run([sys.executable, "-c", _ALONE], capture_output=True, text=True, timeout=120)
+    assert done.stderr == "", done.stderr
+    found = dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
+    assert found["nothing"] == "True" and found["a view"] == found["an alias"] == found["a pointer"] == "False", found
