@@ -187,7 +187,7 @@ def test_options_and_dtypes(image, path, options, dtype):
 
 def test_ties_are_those_of_scikit_image_itself():
     """Its edges of a checkerboard, and those of the image with the last bit changed: how many differ is a matter of the
-    processor, less than 2 % on some and 2.1 on one (scikit-image 0.26), so that the bound is of this order, and no more.
+    processor, less than 2 % on some and 2.1 on one (scikit-image 0.26), so that the bound is of this order and no more.
     """
     import skimage.feature
 
