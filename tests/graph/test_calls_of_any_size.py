@@ -105,6 +105,7 @@ STATEMENTS = {
 }
 
 
+@pytest.mark.one_device("with several, all is looked at")
 @pytest.mark.parametrize("work", STATEMENTS.values(), ids=STATEMENTS)
 def test_new_sizes_are_known(work):
     def run(n):
@@ -116,6 +117,7 @@ def test_new_sizes_are_known(work):
     assert calls(lambda: run(5003), "_general") == 0
 
 
+@pytest.mark.one_device("with several, all is looked at")
 def test_arange_of_any_length_is_known():
     lazyarray.numpy.arange(1000)
     assert calls(lambda: lazyarray.numpy.arange(1234), "steps_of_range") == 0
@@ -156,6 +158,7 @@ def test_what_is_filled_is_numpys(dtype, small):
             np.testing.assert_array_equal(np.asarray(found), wanted, err_msg=str((name, shape, given)))
 
 
+@pytest.mark.one_device("with several, all is looked at")
 def test_filling_is_known():
     lnp = lazyarray.numpy
     for n in (1000, 2000, 3001):

@@ -136,7 +136,8 @@ class Operands:
             node.compute()
         found = leaf_of(x)
         if found is None and type(storage) is Storage and not (storage.foreign or storage.loans) and (
-                storage.device.usable() is None and not others_run()):      # else all are brought at one time
+                (storage.mirror is None or not storage.mirror.held) and storage.device.usable() is None
+                and not others_run()):      # else all are brought at one time
             handles.device_of(x, f"host operand of {getattr(self.function, '__name__', 'a function')}")
             found = leaf_of(x)
         if found is None:       # who holds memory of it may write there

@@ -150,6 +150,11 @@ class LentMemory(Unique):
             return self._writable()     # every alias counts there
         return Ranges.union([self._pinned, *(alias.ranges for alias in self._held())])
 
+    @property
+    def held(self) -> bool:
+        """Whether somebody holds an alias, or a raw pointer, as far as is known: he may write at any time."""
+        return self.lent and (self._pinned is not EMPTY or len(self._aliases) > len(self._dead))
+
     def to_refresh(self) -> Ranges:
         """`aliased`, and where `compares` also what aliases covered that died since: what they wrote is found then."""
         return self.candidates() if self.lent and self.compares else self.aliased()

@@ -202,6 +202,7 @@ def test_threads_that_solve_at_once():
     assert not wrong
 
 
+@pytest.mark.one_device("of what lies on another device no factors are known")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("n", "stack"), [(4, ()), (31, ()), (4, (3,)), (33, (2,)), (33, ())])
 def test_factors_are_kept_until_their_matrices_are_written(kind, n, stack, monkeypatch):
@@ -238,6 +239,7 @@ def test_factors_are_kept_until_their_matrices_are_written(kind, n, stack, monke
             np.linalg.inv(x)
 
 
+@pytest.mark.one_device("of what lies on another device no factors are known")
 @pytest.mark.parametrize("kind", "dD")
 @pytest.mark.parametrize("n", [3, 31, 70])
 def test_what_is_solved_with_a_cholesky_factor_waits_for_nothing(kind, n):
