@@ -129,6 +129,7 @@ key_of(const Launch *self, PyObject *arguments, PyObject *shape, int fortran, in
     PyObject *key = PyTuple_New(3 + 2 * count);
     if (key == NULL)
         return NULL;
+    PyObject_GC_UnTrack(key);       /* who walks the collector's objects finds it when it is full */
     PyTuple_SET_ITEM(key, 0, Py_NewRef(shape));
     PyTuple_SET_ITEM(key, 1, PyBool_FromLong(fortran));
     PyTuple_SET_ITEM(key, 2, PyLong_FromUnsignedLongLong(aligned));
@@ -143,6 +144,8 @@ key_of(const Launch *self, PyObject *arguments, PyObject *shape, int fortran, in
     }
     if (failed)
         Py_CLEAR(key);
+    else
+        PyObject_GC_Track(key);
     return key;
 }
 

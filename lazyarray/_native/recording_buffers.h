@@ -79,7 +79,7 @@ make_buffer_methods(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize
 {
     if (nargs != 2)
         return mistaken("buffer_methods takes two functions");
-    PyObject *made = PyTuple_New(2), *parts = PyTuple_Pack(2, args[0], args[1]);
+    PyObject *made = hidden(PyTuple_New(2)), *parts = PyTuple_Pack(2, args[0], args[1]);
     for (int i = 0; made != NULL && i < 2; i++) {
         PyObject *function = parts == NULL ? NULL : PyCFunction_New(&buffer_methods[i], parts);
         PyObject *method = function == NULL ? NULL : PyInstanceMethod_New(function);
@@ -90,7 +90,7 @@ make_buffer_methods(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize
             PyTuple_SET_ITEM(made, i, method);
     }
     Py_XDECREF(parts);
-    return made;
+    return shown(made);
 }
 
 PyDoc_STRVAR(lost_doc, "lost()\n--\n\n"

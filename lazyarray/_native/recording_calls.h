@@ -240,7 +240,7 @@ become(PyObject *rule, PyObject *found, const Seen *given, Py_ssize_t count, con
         if (found != NULL && nbytes >= limits.LARGE_RESULT)
             goto end;
     }
-    if ((operands = PyTuple_New(count)) == NULL)
+    if ((operands = hidden(PyTuple_New(count))) == NULL)
         goto end;
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *operand = as_read(&given[i], modes == NULL ? NULL : PyTuple_GET_ITEM(modes, i),
@@ -260,6 +260,7 @@ become(PyObject *rule, PyObject *found, const Seen *given, Py_ssize_t count, con
         }
         PyTuple_SET_ITEM(operands, i, operand);
     }
+    shown(operands);
     PyObject *any_strided = found == NULL ? Py_False : got(found, K.any_strided);
     Py_ssize_t size = steps == 1 ? PyLong_AsSsize_t(form->size) : 0;
     /* Recorded integers know what they are made of, and so the bounds of an index. */
@@ -332,7 +333,7 @@ in_one_form(const Seen *given, Py_ssize_t count, const Form **form)
 static PyObject *
 seen_as(const Seen *given, Py_ssize_t count)
 {
-    PyObject *seen = PyTuple_New(count);
+    PyObject *seen = hidden(PyTuple_New(count));
     for (Py_ssize_t i = 0; seen != NULL && i < count; i++) {
         PyObject *kind = given[i].what == WHOLE && Py_TYPE(given[i].item) == types.Node ? (PyObject *)types.Node : (PyObject *)types.Leaf;
         PyObject *one = given[i].what == NUMBER ? Py_NewRef(Py_None) : PyTuple_Pack(3, kind, given[i].form.dtype, given[i].form.shape);
@@ -341,7 +342,7 @@ seen_as(const Seen *given, Py_ssize_t count)
         else
             PyTuple_SET_ITEM(seen, i, one);
     }
-    return seen;
+    return shown(seen);
 }
 
 static PyObject *

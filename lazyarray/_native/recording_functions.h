@@ -196,7 +196,7 @@ bare(PyObject *object, int steers, int within, Given *given)
     if (within)
         return are_plain(object) > 0 ? Py_NewRef(object) : NULL;
     Py_ssize_t count = PySequence_Fast_GET_SIZE(object), before = PyList_GET_SIZE(given->arrays);
-    PyObject *items = PyList_New(count), *found;
+    PyObject *items = hidden(PyList_New(count)), *found;
     for (Py_ssize_t i = 0; items != NULL && i < count; i++) {
         PyObject *item = i < PySequence_Fast_GET_SIZE(object) ? Py_NewRef(PySequence_Fast_GET_ITEM(object, i)) : NULL;
         PyObject *one = item == NULL ? NULL : bare(item, steers, 1, given);
@@ -208,6 +208,7 @@ bare(PyObject *object, int steers, int within, Given *given)
     }
     if (items == NULL)
         return NULL;
+    shown(items);
     if (PyList_GET_SIZE(given->arrays) == before)       /* a sequence of numbers is an array to NumPy */
         found = steers ? Py_NewRef(object) : NULL;
     else
@@ -388,7 +389,7 @@ called(PyObject *func, PyObject *args, PyObject *kwargs, int first)
         if (operands[made + 1] == NULL)
             goto end;
     }
-    if (named > 0 && (names = PyTuple_New(named)) == NULL)
+    if (named > 0 && (names = hidden(PyTuple_New(named))) == NULL)
         goto end;
     while (named > 0 && PyDict_Next(kwargs, &place, &name, &value)) {
         int steers = steering == Py_None ? 0 : PySet_Contains(steering, name);
@@ -404,6 +405,7 @@ called(PyObject *func, PyObject *args, PyObject *kwargs, int first)
     }
     if (made != count + named || PyList_GET_SIZE(given.arrays) == 0)
         goto end;
+    shown(names);
     if ((before = seen_before(entry, func, args, kwargs)) == NULL)
         goto end;
     PyObject *rest = PyTuple_GET_ITEM(entry, IN_PYTHON);
@@ -473,7 +475,7 @@ looped(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     if (types.LazyNdarray == NULL || count < 1 || count > MOST_OPERANDS || !PyObject_TypeCheck(ufunc, &PyUFunc_Type)
             || (device = usable_device()) == NULL)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-    PyObject *key = PyTuple_New(count + 1);
+    PyObject *key = hidden(PyTuple_New(count + 1));
     Py_INCREF(device);
     Given given = {PyList_New(0), PyList_New(0), PyObject_CallMethodNoArgs(device, text.stream), PyList_New(0), 1};
     if (key == NULL || given.sources == NULL || given.arrays == NULL || given.stream == NULL || given.held == NULL)
@@ -489,7 +491,7 @@ looped(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
             goto end;
         PyTuple_SET_ITEM(key, i + 1, kind);
     }
-    if ((loop = Py_XNewRef(PyDict_GetItemWithError(py.loops, key))) == NULL)
+    if ((loop = Py_XNewRef(PyDict_GetItemWithError(py.loops, shown(key)))) == NULL)
         goto end;
     for (; made < count; made++) {
         PyObject *x = PyTuple_GET_ITEM(inputs, made);

@@ -364,7 +364,7 @@ given_back(PyObject *result, Found *found)
         return one_given_back(result, found);
     }
     Py_ssize_t length = Py_SIZE(result);
-    PyObject *lazy = is_tuple ? PyTuple_New(length) : PyList_New(length);
+    PyObject *lazy = hidden(is_tuple ? PyTuple_New(length) : PyList_New(length));
     for (Py_ssize_t i = 0; lazy != NULL && i < length; i++) {
         PyObject *item = Py_NewRef(is_tuple ? PyTuple_GET_ITEM(result, i) : PyList_GET_ITEM(result, i));
         item = PyTuple_Check(item) || PyList_Check(item) ? given_back(item, found) : one_given_back(item, found);
@@ -378,7 +378,7 @@ given_back(PyObject *result, Found *found)
             note_source(found, item, got(item, X.host));       /* the next may lie in the same memory */
     }
     Py_DECREF(result);
-    return lazy;
+    return shown(lazy);
 }
 
 /* -- how large a result is at most --------------------------------------------------------------------------------- */

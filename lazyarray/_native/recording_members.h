@@ -390,7 +390,7 @@ again:
     for (Py_ssize_t i = count; i < all; i++)
         if (PyUnicode_Compare(PyTuple_GET_ITEM(names, i - count), text.out) == 0)
             goto otherwise;
-    if (kind & REFLECTED) {
+    if ((kind & REFLECTED) && all > 1) {
         PyObject *first = arguments[0];
         arguments[0] = arguments[1];
         arguments[1] = first;
@@ -592,7 +592,7 @@ function_on_host(PyObject *func, PyObject *callee, PyObject *args, PyObject *kwa
         if ((arguments[i + 1] = replaced(PyTuple_GET_ITEM(args, i), &found, 0)) == NULL)
             goto end;
     if (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0) {
-        if ((names = PyTuple_New(PyDict_GET_SIZE(kwargs))) == NULL)
+        if ((names = hidden(PyTuple_New(PyDict_GET_SIZE(kwargs)))) == NULL)
             goto end;
         while (PyDict_Next(kwargs, &place, &name, &value)) {
             PyTuple_SET_ITEM(names, all - count, Py_NewRef(name));
@@ -604,6 +604,7 @@ function_on_host(PyObject *func, PyObject *callee, PyObject *args, PyObject *kwa
             if ((arguments[++all] = replaced(value, &found, 0)) == NULL)
                 goto end;
         }
+        shown(names);
     }
     int any = kind & MAKES;
     for (int i = 0; i < found.count; i++)

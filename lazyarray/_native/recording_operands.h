@@ -276,7 +276,7 @@ static int
 see_number(PyObject *number, Seen *s)
 {
     s->number = Py_NewRef(number);
-    s->form.dtype = PyObject_TypeCheck(number, types.generic) ? PyObject_GetAttr(number, text.dtype)
+    s->form.dtype = PyObject_TypeCheck(number, types.generic) ? (PyObject *)PyArray_DescrFromScalar(number)
                                                               : Py_NewRef(Py_TYPE(number));
     return s->form.dtype == NULL ? FAILED : NUMBER;
 }

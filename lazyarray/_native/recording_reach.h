@@ -105,7 +105,7 @@ size_of(PyObject *number, Py_ssize_t *size)
     return 0;
 }
 
-/* How far the integers of a small ndarray reach: 1; 0: it has none; -1: an error. */
+/* How far the integers of a small ndarray reach: 1; 0: it has none; -1: an error. Other threads may run meanwhile. */
 static int
 reach_on_host(PyArrayObject *array, Reach *reach)
 {
@@ -114,10 +114,12 @@ reach_on_host(PyArrayObject *array, Reach *reach)
     PyObject *ends[2] = {NULL, NULL};
     Py_ssize_t *where[2] = {&reach->low, &reach->high};
     int known = 1;
+    Py_INCREF(array);
     for (int i = 0; known > 0 && i < 2; i++) {
         ends[i] = i == 0 ? PyArray_Min(array, NPY_RAVEL_AXIS, NULL) : PyArray_Max(array, NPY_RAVEL_AXIS, NULL);
         known = ends[i] == NULL ? -1 : size_of(ends[i], where[i]);
         Py_XDECREF(ends[i]);
     }
+    Py_DECREF(array);
     return known;
 }

@@ -29,7 +29,7 @@ scalar_of_index(PyObject *index, Along *along)
     }
     if (found == NULL || count == 1)
         return found;
-    if ((along->part = PyTuple_New(count)) == NULL)
+    if ((along->part = hidden(PyTuple_New(count))) == NULL)
         return NULL;
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *item = PyTuple_GET_ITEM(index, i), *one = item == found ? PySlice_New(NULL, NULL, NULL) : Py_NewRef(item);
@@ -37,6 +37,7 @@ scalar_of_index(PyObject *index, Along *along)
             return NULL;
         PyTuple_SET_ITEM(along->part, i, one);
     }
+    shown(along->part);
     return found;
 }
 
@@ -305,7 +306,7 @@ Python. `ranges`: there may be ranges among them. `alike`: whether they have one
 static PyObject *
 positions_of(const Along *along, PyArrayObject *meta, PyObject *device, PyObject *stream, int ranges, int *alike)
 {
-    PyObject *list = PyList_New(along->count), *shape;
+    PyObject *list = hidden(PyList_New(along->count)), *shape;
     for (Py_ssize_t i = 0; list != NULL && i < along->count; i++) {
         const Py_ssize_t length = PyArray_DIM(meta, along->axis + i);
         const int is_number = PyLong_CheckExact(along->index[i]);
@@ -317,7 +318,7 @@ positions_of(const Along *along, PyArrayObject *meta, PyObject *device, PyObject
             Py_CLEAR(list);
     }
     *alike = 1;
-    if (list != NULL && along->count > 1) {
+    if (shown(list) != NULL && along->count > 1) {
         if ((shape = shape_along(list, alike)) == NULL)
             Py_CLEAR(list);
         Py_XDECREF(shape);
@@ -429,10 +430,12 @@ rows_taken(PyObject *x, PyObject *index)
     PyObject *writes = NULL, *bounds = NULL, *axis = NULL;
     Stamp stamps[MOST_ALONG] = {{NULL, NULL, 0}};
     int own, distinct, alike;
-    if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || Py_TYPE(got(x, X.storage)) != types.Storage
-            || find_along(index, &along) <= 0 || stamp_along(&along, stamps) < 0)
-        goto end;
+    if (types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray)
+        return NULL;
     storage = Py_NewRef(got(x, X.storage));
+    if (Py_TYPE(storage) != types.Storage || find_along(index, &along) <= 0 || stamp_along(&along, stamps) < 0
+            || got(x, X.storage) != storage)        /* else a handler has had it lie elsewhere */
+        goto end;
     device = Py_NewRef(got(storage, S.device));
     if (usable_device() != device || is_alone(device) <= 0 || (meta = meta_with_storage(x)) == NULL || leave_part(&along, &meta) <= 0
             || (axis = PyLong_FromSsize_t(along.axis)) == NULL)

@@ -66,7 +66,7 @@ has_small(PyObject *given, Py_ssize_t most, PyObject *waiting, int *count, int d
         int lacks = type == types.LazyScalar ? got(given, V.value) == Py_None : 1;
         if (type == types.LazyNdarray) {
             PyObject *host = got(given, X.host), *storage = storage_by_now(given);
-            if (storage != Py_None && Py_TYPE(storage) != types.Storage)
+            if (storage == Py_None ? !PyArray_Check(host) : Py_TYPE(storage) != types.Storage)     /* or it is not made yet */
                 return 0;
             if (storage == Py_None || got(storage, S.host) != Py_None)
                 lacks = 0;

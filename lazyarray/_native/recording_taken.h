@@ -154,8 +154,8 @@ rows_recorded(PyObject *x, PyObject *storage, const Along *along, PyArrayObject 
         goto end;
     PyObject *array = see_table(x, &table);
     if (array == NULL || (table.what == WHOLE ? AT(table.item, L.storage) : table.storage) != storage
-            || (operands = PyTuple_New(1 + 2 * count + (more ? 1 : 0))) == NULL
-            || (dtypes = PyTuple_New(1 + count + (more ? 1 : 0))) == NULL || (node = made_leaf(array, storage, text.table)) == NULL)
+            || (operands = hidden(PyTuple_New(1 + 2 * count + (more ? 1 : 0)))) == NULL
+            || (dtypes = hidden(PyTuple_New(1 + count + (more ? 1 : 0)))) == NULL || (node = made_leaf(array, storage, text.table)) == NULL)
         goto end;
     PyTuple_SET_ITEM(operands, 0, node);
     node = NULL;
@@ -184,6 +184,8 @@ rows_recorded(PyObject *x, PyObject *storage, const Along *along, PyArrayObject 
         PyTuple_SET_ITEM(operands, 1 + 2 * count, row);
         PyTuple_SET_ITEM(dtypes, 1 + count, Py_NewRef(Py_None));
     }
+    shown(operands);
+    shown(dtypes);
     if (large == NULL || steps > limits.MOST_STEPS || (step = PyDict_GetItemWithError(py.takes, dtypes)) == Py_None)
         goto end;
     if (step == NULL) {

@@ -76,7 +76,7 @@ is_writable(PyArrayObject *meta)
 {
     const int ndim = PyArray_NDIM(meta), flags = PyArray_FLAGS(meta);
     npy_intp reach = PyArray_ITEMSIZE(meta), last = 0;
-    if (!(flags & NPY_ARRAY_WRITEABLE) || (flags & (1 << 31)))
+    if (!(flags & NPY_ARRAY_WRITEABLE) || ((unsigned)flags & 1u << 31))
         return 0;
     if (flags & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS))
         return 1;

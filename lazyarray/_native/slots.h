@@ -13,6 +13,24 @@ mistaken(const char *what)
     return NULL;
 }
 
+/* A new tuple or list that is about to be filled: if Python code runs meanwhile, or the collector, whoever walks the collector's objects
+does not find it before it is `shown`. */
+static inline PyObject *
+hidden(PyObject *made)
+{
+    if (made != NULL && PyObject_GC_IsTracked(made))
+        PyObject_GC_UnTrack(made);
+    return made;
+}
+
+static inline PyObject *
+shown(PyObject *filled)
+{
+    if (filled != NULL && !PyObject_GC_IsTracked(filled) && !(PyTuple_Check(filled) && PyTuple_GET_SIZE(filled) == 0))
+        PyObject_GC_Track(filled);
+    return filled;
+}
+
 /* A slot that never was filled counts as None. */
 static inline PyObject *
 got(PyObject *object, Py_ssize_t offset)

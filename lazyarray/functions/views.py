@@ -181,7 +181,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
             for a in args]
     given = [handles.meta_of(a) if handles.is_lazy(a) else a if subok else np.asarray(a) for a in args]
     results = _broadcast_arrays(*given, subok=True)
-    return type(results)(viewed(a, r) if handles.is_lazy(a) else r for a, r in zip(args, results))
+    return type(results)([viewed(a, r) if handles.is_lazy(a) else r for a, r in zip(args, results)])
 
 
 _FEW = 64

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import copyreg
+import ctypes
 import dataclasses
 import gc
 import importlib.machinery
@@ -307,6 +308,72 @@ def test_what_gives_something_back_when_it_dies_is_not_copied():
     for kind in kinds:
         if kind.__module__.startswith("lazyarray"):
             assert issubclass(kind, Unique), kind
+
+
+# -- what C fills ------------------------------------------------------------------------------
+
+CONTAINER_CALLS = {
+    "joined": lambda x, m, i, s: np.concatenate((x, s, s[3:])), "stacked": lambda x, m, i, s: np.stack([x, x]),
+    "by name": lambda x, m, i, s: np.clip(x, 0, a_max=3), "a product": lambda x, m, i, s: m @ m.T,
+    "taken": lambda x, m, i, s: x[i], "put": lambda x, m, i, s: operator.setitem(m, (i % 400, i % 500), 1),
+    "added": lambda x, m, i, s: np.add.at(x, i, 1), "turned": lambda x, m, i, s: np.ravel(m.T) + x,
+    "a row": lambda x, m, i, s: m[3, i[0]], "small": lambda x, m, i, s: np.sum(s, axis=0, keepdims=True),
+    "several": lambda x, m, i, s: np.divmod(s, 3), "a table": lambda x, m, i, s: m[i % 400, i % 500] * 2,
+    "views": lambda x, m, i, s: m[:, ::2] + m[:, 1::2],
+}
+
+
+def unfilled():
+    """The lists and tuples among what was made last that have room in which nothing is yet: to copy one is a crash."""
+    found = []
+    for thing in gc.get_objects(generation=0):
+        if type(thing) in (list, tuple) and (size := len(thing)):
+            start = id(thing) + tuple.__basicsize__
+            if type(thing) is list:
+                start = ctypes.c_void_p.from_address(id(thing) + object.__basicsize__ + ctypes.sizeof(ctypes.c_ssize_t)).value
+            if None in (ctypes.c_void_p * size).from_address(start)[:]:
+                found.append((type(thing).__name__, size))
+    return found
+
+
+@pytest.mark.skipif(sys.implementation.name != "cpython", reason="looks at CPython's objects")
+@pytest.mark.parametrize("name", CONTAINER_CALLS)
+def test_what_is_not_filled_yet_is_not_found(name, small_on_host):
+    small_on_host(95_000)
+    x = lazyarray.asarray(np.arange(200_000.0)) * 1
+    index, small = lazyarray.asarray(np.arange(3000) % 400) * 1, lazyarray.asarray(np.arange(50.0))
+    found, looked, own = [], [0], os.path.dirname(lazyarray.__file__)
+
+    def look(frame, event, arg):
+        if event == "call" and frame.f_code.co_filename.startswith(own):
+            looked[0] += 1
+            found.extend((*one, frame.f_code.co_name) for one in unfilled())
+
+    for _ in range(4):      # as it is at first, and as it is once it is known
+        x.sum(), index.sum()
+        gc.collect()
+        gc.disable()
+        sys.setprofile(look)
+        try:
+            CONTAINER_CALLS[name](x, x.reshape(400, 500), index, small)
+        finally:
+            sys.setprofile(None)
+            gc.enable()
+    assert looked[0] and not found
+
+
+def test_an_array_that_is_not_made_yet_is_no_small_one():
+    unmade = object.__new__(lazyarray.LazyNdarray)
+    for call in (lambda: unmade == unmade, lambda: np.add(unmade, 1), lambda: unmade.sum()):   # noqa: PLR0124
+        with pytest.raises(AttributeError):
+            call()
+
+
+@pytest.mark.parametrize("name", ["__radd__", "__rsub__", "__rpow__", "__rmatmul__"])
+def test_a_reflected_operator_of_nothing(name, small_on_host):
+    small_on_host(95_000)
+    with pytest.raises(TypeError):
+        getattr(lazyarray.asarray(np.arange(5.0)), name)()
 
 
 # -- metas ------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def unwrap(value: Any, memories: list[Memory]) -> Any:
         memories.append(value._memory)
         return value._view
     if kind is list or kind is tuple:
-        return kind(unwrap(item, memories) for item in value)
+        return kind([unwrap(item, memories) for item in value])
     if exports(value):
         return unwrap(as_device(value), memories)
     if isinstance(value, np.ndarray):
@@ -264,7 +264,7 @@ def _is_view(value: Any, memories: list[Memory]) -> bool:
 def _spoil(value: Any, roots: list[np.ndarray]) -> Any:
     """`value` with poisoned copies in place of arrays that lie in one of `roots`."""
     if isinstance(value, (list, tuple)):
-        return type(value)(_spoil(item, roots) for item in value)
+        return type(value)([_spoil(item, roots) for item in value])
     if isinstance(value, np.ndarray) and any(root is root_of(value) for root in roots):
         return poisoned(value)
     return value

@@ -116,7 +116,7 @@ def _uploaded(value: Any) -> Any:
             value = np.asarray(cleared(value[()]))
         return wrap_new(value.astype(value.dtype.newbyteorder("=")))
     if type(value) in (list, tuple) and any(isinstance(item, (np.ndarray, list, tuple)) for item in value):
-        return type(value)(_uploaded(item) for item in value)
+        return type(value)([_uploaded(item) for item in value])
     return value
 
 

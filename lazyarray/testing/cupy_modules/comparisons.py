@@ -19,7 +19,7 @@ def on_host(value: Any) -> Any:
     if hasattr(value, "_host"):         # sparse
         return value._host
     if isinstance(value, (list, tuple)):
-        return type(value)(on_host(item) for item in value)
+        return type(value)([on_host(item) for item in value])
     return value
 
 
