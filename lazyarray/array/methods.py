@@ -28,6 +28,7 @@ from ..storage.statements import held
 from ..storage.storage import Storage
 from ..storage.writeable import may_write, writeable
 from .flags_and_flat import set_writeable
+from .protocols import is_given
 
 if TYPE_CHECKING:
     from ..storage.handles import ArrayHandle, ScalarHandle
@@ -139,8 +140,9 @@ def resize(x: ArrayHandle, *new_shape: Any, refcheck: Any = True) -> None:
         raise ValueError("cannot resize this array: it does not own its data")
     x._self_leaf = x._self_storage.before_change()      # None: recorded work is no reference that a program made
     # NumPy counts the references to the array too, but a method in Python can't tell them from those of its own call.
-    if weakref.getweakrefcount(x) or refcheck and (
-            sys.getrefcount(x._self_storage) > 2 or x._self_storage.is_aliased()):
+    given = is_given(x)
+    if weakref.getweakrefcount(x) > given or refcheck and (given or
+            sys.getrefcount(x._self_storage) > 2 or x._self_storage.is_aliased(meta)):
         raise ValueError("cannot resize an array that references or is referenced\nby another array in this way.\n"
                          "Use the np.resize function or refcheck=False")
     grown = handles.zeros(size, meta.dtype)

@@ -196,6 +196,27 @@ def _has_descr(dtype: np.dtype) -> bool:
         return False
 
 
+#: What has the memory whose address was given for an array, by its id.
+_given: dict[int, list[Any]] = {}
+
+
+def _keep(x: ArrayHandle, owner: Any) -> None:
+    """Whoever got the bare address of memory that `owner` has holds `x` alone: the memory lives as long as that, even
+    if `x` gets another (`resize`, `__setstate__`).
+    """
+    kept = _given.get(id(x))
+    if kept is None:
+        kept = _given[id(x)] = []
+        weakref.finalize(x, _given.pop, id(x), None).atexit = False
+    if not any(one is owner for one in kept):
+        kept.append(owner)
+
+
+def is_given(x: ArrayHandle) -> bool:
+    """Whether somebody got the bare address of its memory, and may have it still."""
+    return id(x) in _given
+
+
 def array_interface(x: ArrayHandle) -> dict:
     """`__array_interface__`, version 3."""
     _raise_lost()
@@ -205,7 +226,9 @@ def array_interface(x: ArrayHandle) -> dict:
         # bfloat16, strings of variable length and fields in disorder have no description; `__array__` keeps them.
         raise AttributeError("__array_interface__")
     if type(storage) is not Storage:
+        _keep(x, meta)
         return meta.__array_interface__
+    _keep(x, storage)
     # NumPy does not get here (buffer and struct come first); others keep the bare address, with or without `x`.
     interface = dict(meta.__array_interface__)
     interface["data"] = (storage.pin_host(meta, "__array_interface__"), not writeable(meta))

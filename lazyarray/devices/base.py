@@ -271,9 +271,11 @@ class Device(Operations):
 
     def assign(self, target: Any, value: Any) -> None:
         """Set all elements of a device array from a device array that broadcasts to it, or from a NumPy scalar."""
-        if isinstance(value, np.inexact) and is_negative_zero(value):
-            value = self.without_dimensions(value)
-        target[...] = value
+        target[...] = self.with_sign(value)
+
+    def with_sign(self, value: Any) -> Any:
+        """What CuPy assigns as it is: of a NumPy scalar that is a negative zero, for which it takes zeros, an array."""
+        return self.without_dimensions(value) if isinstance(value, np.inexact) and is_negative_zero(value) else value
 
     def without_dimensions(self, value: np.generic) -> Any:
         """A device array of a NumPy scalar. (CuPy fills one made of an array without dimensions, and copies others.)"""

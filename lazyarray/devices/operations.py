@@ -330,7 +330,7 @@ class Operations(ABC):
         positions = self._arrays_of(positions)
         if order is not None:
             values = values.take(order, axis)
-        operator.setitem(view, (*(slice(None),) * axis, *positions), values)
+        operator.setitem(view, (*(slice(None),) * axis, *positions), self.with_sign(values))
 
     def numbered(self, positions: Sequence[Any], lengths: Sequence[int], from_end: Sequence[bool]) -> Any:
         """The numbers, in C order, of the elements that positions along axes of these lengths name: integers of 64

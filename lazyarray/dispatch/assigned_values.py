@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import devices
-from ..devices.base import is_negative_zero
 from ..errors import NotOnDevice
 from ..functions.pytree import replace
 from ..storage import handles, transfer, upload_cache, views
@@ -54,8 +53,7 @@ def value_for(x: ArrayHandle, target: np.ndarray, value: Any, by_arrays: bool = 
     else:
         cast = converted(value, dtype, by_arrays)
         if not cast.ndim:
-            one = cast[()]
-            return device.without_dimensions(one) if isinstance(one, np.inexact) and is_negative_zero(one) else one
+            return device.with_sign(cast[()])
         if not by_arrays:
             if cast.ndim > target.ndim and not isinstance(value, np.ndarray):
                 raise NotOnDevice("a list is nested deeper than the array has dimensions")

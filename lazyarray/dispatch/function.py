@@ -117,8 +117,8 @@ def _by_tables(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     if (result := tried(func, args, kwargs)) is not NotImplemented:
         return result
     out, bare_args, bare_kwargs = written_parameters.take_out(func, args, kwargs)
-    if type(out) is tuple and len(out) == 1:
-        out = out[0]
+    if type(out) is tuple:
+        return on_host(func, args, kwargs, "out= is a tuple")       # which NumPy takes of ufuncs alone
     call = func, adapter, args, kwargs, out, bare_args, bare_kwargs
     positions, names = written_parameters.written_slots(func)
     if out is not None or positions or names:
@@ -226,7 +226,12 @@ def _composed(func: Callable[..., Any], device: Device, out: Any, args: tuple[An
     if func in tables.TAKES_MEANS and not all(x.size for x in given if isinstance(x, np.ndarray)):
         raise NotOnDevice("mean of an empty slice")
     result = tables.COMPOSED[func](*args, **kwargs)
-    return replace(result, lazily) if out is None else _into(func, device, handles.device_of(result), out)
+    hosts = [x for x in given if type(x) is np.ndarray]
+
+    def leaf(x: Any) -> Any:        # a view of an array of the host stays one
+        return x if type(x) is np.ndarray and any(np.may_share_memory(x, host) for host in hosts) else lazily(x)
+
+    return replace(result, leaf) if out is None else _into(func, device, handles.device_of(result), out)
 
 
 def _of_nothing(device: Device, result: Any, sources: Sequence[Any]) -> bool:

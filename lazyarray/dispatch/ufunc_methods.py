@@ -280,6 +280,7 @@ def reduceat(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
             raise NotOnDevice("indices out of range or not integers")
         indices = upload_operand(device, host.astype(np.intp), ufunc)
     result = device.sums_from(device.contiguous(array.astype(final, copy=False)), device.contiguous(indices), axis)
+    result = result.astype(final, copy=False)       # short integers, and what is true, add up to longer ones
     result = memory_order.laid_out(device, result, memory_order.order_of_sums(array, axis))
     return _finish(result, inputs, kwargs, scalar=False)
 

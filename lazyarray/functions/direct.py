@@ -251,7 +251,8 @@ def _of_arrays(name: str, count: int) -> Callable[..., Any]:
 def _diff(xp: Any, a: Any, n: int = 1, axis: int = -1, **ends: Any) -> Any:
     """`ends`: ``prepend=`` and ``append=``, numbers of which NumPy makes arrays of float64 or int64."""
     _plain(_is_int(n, axis) and n > 0 and ends.keys() <= {"prepend", "append"} and all(
-        type(one) is float or type(one) is int and -1 << 63 <= one < 1 << 63 for one in ends.values()))
+        type(one) is float and not is_negative_zero(one)
+        or type(one) is int and -1 << 63 <= one < 1 << 63 for one in ends.values()))
     return xp.diff(a, n, axis, **ends)
 
 

@@ -168,10 +168,11 @@ def _composed(func: Callable[..., Any], arrays: str) -> Callable[..., Any]:
     """What runs the code of a NumPy function on lazy arrays.
 
     `arrays` are the names of the parameters that are arrays: a list or a host array is uploaded once, not by each
-    operation that reads it, and a number becomes an array, but not behind a "~". Behind a "*" are lists of arrays.
+    operation that reads it, and a number becomes an array, but not behind a "~". Behind a "*" are lists of arrays, and
+    behind a "=" arrays that the result is views of: those of the host stay there.
     """
     code = undispatched(func)
-    marks = {name.lstrip("*~"): name[0] for name in arrays.split()}
+    marks = {name.lstrip("*~="): name[0] for name in arrays.split()}
 
     def array(obj: Any, weak: bool) -> Any:
         device, number = devices.current(), type(obj) in NUMBERS or isinstance(obj, np.generic)
@@ -187,7 +188,7 @@ def _composed(func: Callable[..., Any], arrays: str) -> Callable[..., Any]:
         mark = marks.get(name)
         if mark == "*" and isinstance(obj, (list, tuple)):
             return [array(item, True) for item in obj]
-        return obj if mark is None else array(obj, mark == "~")
+        return obj if mark is None or mark == "=" and isinstance(obj, np.ndarray) else array(obj, mark == "~")
 
     @functools.wraps(func)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -200,6 +201,16 @@ def _composed(func: Callable[..., Any], arrays: str) -> Callable[..., Any]:
             return here(code)(*args, **{name: ready(name, obj) for name, obj in kwargs.items()})
         finally:
             transfer.steering.reset(steering)
+
+    return run
+
+
+def _copying_or_not(copying: Callable[..., Any], viewing: Callable[..., Any]) -> Callable[..., Any]:
+    """np.meshgrid, whose results are views of its arguments if it is not to copy them."""
+
+    @functools.wraps(copying)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return (copying if kwargs.get("copy", True) else viewing)(*args, **kwargs)
 
     return run
 
@@ -254,7 +265,7 @@ COMPOSED: dict[Any, Any] = {
     **_of("average", "a weights"),
     **_of("sinc isposinf isneginf isreal iscomplex fix trapezoid", "x y"),
     **_of("angle", "z"), **_of("unwrap", "p"),
-    **_of("sort_complex roll real_if_close", "a"), **_of("ix_", "args"),
+    **_of("sort_complex roll real_if_close", "a"), **_of("ix_", "=args"),
     **_of("diag_indices_from tril_indices_from triu_indices_from", "arr"),
     **_of("histogram2d", ""),
     **_of("sqrt log log2 log10 logn power arccos arcsin arctanh", "n x p", np.emath),
@@ -262,7 +273,8 @@ COMPOSED: dict[Any, Any] = {
     np.polyval: _with_host_coefficients(_composed(np.polyval, "x")),
     np.delete: _deleting(_composed(np.delete, "arr")), **_of("append", "arr values"),
     np.extract: _by_mask(_composed(np.extract, "condition arr")),
-    **_of("stack", "*arrays"), **_of("vstack hstack dstack column_stack", "*tup"), **_of("meshgrid", "xi"),
+    **_of("stack", "*arrays"), **_of("vstack hstack dstack column_stack", "*tup"),
+    np.meshgrid: _copying_or_not(_composed(np.meshgrid, "xi"), _composed(np.meshgrid, "=xi")),
     **_of("block", ""),
     **_of("tile", "A"), **_of("pad", "array"), **_of("diff", "a prepend append"),
     **_of("ediff1d", "ary to_end to_begin"), **_of("fftshift ifftshift", "x", np.fft),

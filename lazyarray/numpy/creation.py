@@ -27,13 +27,16 @@ from lazyarray.storage import foreign_streams, handles
 
 _HANDLERS = {**SERIES, **MAKING}
 
+#: What makes an array of the class of the one that it is given.
+_LIKE_GIVEN = frozenset({_np.zeros_like, _np.ones_like, _np.empty_like, _np.full_like})
+
 
 def made(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Make what NumPy's `func` makes, on the device if that can be.
 
     NumPy has the last word on what the device's version refuses: its result, or its error.
     """
-    if not current_options().lazy:
+    if not current_options().lazy or args and func in _LIKE_GIVEN and _is_subclass(args[0]) and kwargs.get("subok", True):
         return func(*args, **kwargs)
     if (small := small_arrays.made(func, args, kwargs)) is not None:
         return small

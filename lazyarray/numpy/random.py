@@ -194,8 +194,8 @@ def _on_host(self: Generator, name: str, theirs: Callable[..., Any], args: tuple
     path = f"lazyarray.numpy.random.Generator.{name}"
     token = begin("fallback", 0, None, None, reason, path) if reason else None
     is_lazy = any(map(handles.is_lazy, (*args, *kwargs.values())))
-    result = on_host(theirs, args, kwargs, reason or "the result is one number", name=path) if is_lazy else (
-        theirs(*args, **kwargs))
+    result = on_host(theirs, args, kwargs, reason or "the result is one number", name=path, positions=(),
+                     names=("out",)) if is_lazy else theirs(*args, **kwargs)
     if type(result) is np.ndarray and not any(result is given for given in (*args, *kwargs.values())):
         result = handles.host_result(result)
     end(token)

@@ -255,8 +255,8 @@ class Storage(StorageState):
             self._resident = key, alias
         return memoryview(alias)
 
-    def is_aliased(self) -> bool:
-        """Whether somebody has an alias of any of its bytes."""
+    def is_aliased(self, meta: np.ndarray) -> bool:
+        """Whether somebody has an alias of any of its bytes, of which those of `meta` are some."""
         with holding(self.lock):
             self._resident = None       # nobody but us may have that one
             return self.mirror is not None and bool(self.mirror.aliased())

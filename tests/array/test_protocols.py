@@ -790,3 +790,54 @@ def test_random_results_into_it_are_right_or_refused():
         assert x.tolist() == [0] * 5
     else:
         assert x.tolist() == want.tolist()
+
+
+# -- bare addresses -------------------------------------------------------------------------------
+
+KINDS_OF_THE_HOST = ["m8[s]", "M8[s]", "U3", "i4,f8", "O", ">f8"]
+
+
+def other_memory(x):
+    x.__setstate__(np.zeros(3, x.dtype).__reduce__()[2])
+
+
+@pytest.mark.parametrize("give", [np.asarray, lambda x: np.asarray(Exporter(x))], ids=["NumPy", "an address"])
+@pytest.mark.parametrize("dtype", KINDS_OF_THE_HOST)
+@pytest.mark.parametrize("change", [other_memory, lambda x: x.resize(400_000, refcheck=False)], ids=["other", "resize"])
+def test_memory_lives_as_long_as_an_array_of_it(change, dtype, give):
+    """Of some dtypes NumPy takes the address, and holds the lazy array for whose memory that is."""
+    x = lazyarray.asarray(np.ones(300_000).astype("i8").astype(dtype))      # large: what was freed is no longer there
+    alias = give(x)
+    before = alias[:3].copy()
+    change(x)
+    alias[:] = alias[::-1].copy()
+    assert alias[:3].tobytes() == before.tobytes() and len(x) in (3, 400_000)
+
+
+class Exporter:
+    """Has nothing but the address of an array."""
+
+    def __init__(self, x):
+        self.x, self.__array_interface__ = x, x.__array_interface__
+
+
+@pytest.mark.parametrize("dtype", [*KINDS_OF_THE_HOST, "f8"])
+def test_what_somebody_has_an_alias_of_is_not_resized(dtype):
+    x = lazyarray.asarray(np.zeros(4, dtype))
+    x.resize(8)
+    assert x.shape == (8,)
+    alias = np.asarray(x)
+    with pytest.raises(ValueError, match="cannot resize"):
+        x.resize(16)
+    assert alias.shape == x.shape
+
+
+def test_addresses_that_were_given_are_forgotten():
+    from lazyarray.array import protocols
+
+    before, x = len(protocols._given), lazyarray.asarray(np.zeros(4, "m8[s]"))
+    for _ in range(5):
+        np.asarray(x)
+    assert len(protocols._given) == before + 1
+    del x
+    assert len(protocols._given) == before

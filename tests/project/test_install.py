@@ -1,6 +1,7 @@
 """The package is installed by pip where there is no compiler, and works there without its parts in C."""
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
@@ -51,6 +52,15 @@ def test_without_a_compiler(tmp_path):
     assert found.returncode == 0 and not found.stderr, found.stderr
 
 
+def all_of(terminal):
+    """What was written to a terminal that all writers have closed: it may come in pieces."""
+    said = b""
+    with contextlib.suppress(OSError):      # there is no more
+        while more := os.read(terminal, 100_000):
+            said += more
+    return said
+
+
 @pytest.mark.skipif(shutil.which("make") is None or sys.platform != "linux", reason="needs make, and Linux")
 @pytest.mark.parametrize("seen", [True, False])
 def test_make_shows_what_takes_long_on_a_terminal(seen):
@@ -61,8 +71,8 @@ def test_make_shows_what_takes_long_on_a_terminal(seen):
         with open(outside, "wb", closefd=False) as terminal:
             target = terminal if seen else subprocess.PIPE
             done = subprocess.run(command, cwd=ROOT, stdout=target, timeout=60, check=True)
-        said = os.read(inside, 100_000) if seen else done.stdout
+        os.close(outside)
+        said = all_of(inside) if seen else done.stdout
     finally:
         os.close(inside)
-        os.close(outside)
     assert b"pip install" in said and (b"--quiet" in said) != seen

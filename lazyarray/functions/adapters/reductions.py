@@ -265,7 +265,7 @@ def _variance(xp: Any, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, 
     else:
         given = mean if type(mean) in WEAK else array(xp, mean).dtype
         refuse(np.result_type(a.dtype, given) != a.dtype, "mean= has another dtype than the array")
-        x, mean = a, _given_mean(xp, a, mean)       # integers wrap around, as in NumPy
+        x, mean = a, _given_mean(xp, a, a.dtype.type(mean) if type(mean) in WEAK else mean)     # integers wrap around
     away = x - mean
     away = away if away.dtype.kind in "iu" else away.astype(work, copy=False)
     squares = _squares(away)
