@@ -275,3 +275,62 @@ def test_a_write_by_a_handler_within_a_statement_that_reads_and_writes(name, sta
 def _in_state(values, state):
     x = lazyarray.asarray(lazyarray.device().xp.asarray(values)).copy()
     return x * 1.0 if state == "waiting" else x
+
+
+# -- aliases that live within a statement ------------------------------------------------------------------
+
+def _read(part, beside):
+    return part + 1
+
+
+def _write(part, beside):
+    part += 1
+
+
+def _fetch(part, beside):
+    return np.asarray(part + 0)
+
+
+def _lend(part, beside):
+    return np.asarray(part)
+
+
+def _pass_on(part, beside):
+    beside.sum()
+    part[3:] = 2
+
+
+@pytest.mark.together
+@pytest.mark.parametrize("size", [82, 3000, 60_000, 200_000], ids=str)
+@pytest.mark.parametrize("alias_held", [False, True])
+@pytest.mark.parametrize("statement", [_read, _write, _fetch, _lend, _pass_on])
+def test_a_write_by_an_alias_that_a_handler_makes_and_drops(statement, alias_held, size):
+    """On pages that the statement looks at, or fills, for others: what the kernel marks there is of all that lie on it."""
+    values = np.arange(float(size)).astype("f4")
+
+    def make(_):
+        x = lazyarray.asarray(lazyarray.asdevice(lazyarray.asarray(values)).copy())
+        first, second = x[:size // 2], x[size // 2:]
+        return x, first, second, np.asarray(second) if alias_held else None
+
+    def run(made):
+        return statement(made[2], made[1])
+
+    wanted = values.copy()
+    run((wanted, wanted[:size // 2], wanted[size // 2:]))
+    wanted[:size // 2] = 11
+    for point in _points(make, values, run, tried=100):
+        x, first, second, alias = made = make(values)
+
+        def handler(signum, frame, first=first):
+            np.asarray(first)[:] = 11
+
+        at = handlers.At(point, handler)
+        with at:
+            kept = run(made)        # noqa: F841  an alias, perhaps
+        if not at.ran:
+            continue
+        np.testing.assert_array_equal(np.asarray(x + 0), wanted, at.place)
+        np.testing.assert_array_equal(np.asarray(x), wanted, at.place)
+        if alias_held:
+            np.testing.assert_array_equal(alias, wanted[size // 2:], at.place)

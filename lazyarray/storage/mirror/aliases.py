@@ -191,7 +191,9 @@ class LentMemory(Unique):
             return
         try:
             if isinstance(tracker, Snapshot):
-                old, now, differs = tracker.compared(candidates, exact)
+                old, now, differs = tracker.compared(exact)
+                if differs:     # a handler or a finaliser may have lent more meanwhile, which is compared as well
+                    differs = differs & (candidates | self.candidates())
                 if known is not None:
                     differs = known(differs)
                 if differs:     # a byte that differs is sent with its element: another write may follow before it is
@@ -200,7 +202,9 @@ class LentMemory(Unique):
                 tracker.accept(old, now)
             else:       # the kernel forgets what it tells
                 self._found = before | candidates
-                self._found = before | tracker.written(candidates, exact)   # type: ignore[union-attr]
+                found = tracker.written(candidates, exact)      # type: ignore[union-attr]
+                # What was lent meanwhile may lie on the same pages.
+                self._found = before | (found & (candidates | self.candidates()))
         except OSError:
             self.give_up()
             self._found = before | candidates
@@ -256,8 +260,12 @@ class LentMemory(Unique):
             before = self._found
             self._found = before | candidates       # until it is known
             with contextlib.suppress(OSError):
-                self._found = before | tracker.written(candidates, False)
+                self._found = before | (tracker.written(candidates, False) & candidates)
         self._tracker = exact
+        meanwhile = self.candidates() - candidates      # lent by a handler or a finaliser
+        if meanwhile:
+            exact.watch(meanwhile)
+            self._found = self._found | meanwhile
 
     def compare_for_now(self) -> Pages | None:
         """`track_exactly` until `track_by` gets what this returns; None if writes are not found by pages."""
@@ -285,14 +293,17 @@ class LentMemory(Unique):
     def tracker(self) -> Nothing | Snapshot | Pages:
         """What finds writes to the memory."""
         if self._tracker is None:
+            made: Nothing | Snapshot | Pages
             found = kernel() if self.mapping is not None else None
             try:
                 if self.mapping is not None and found is not None and not self._exact:
-                    self._tracker = Pages(self.bytes, self.mapping, found)
+                    made = Pages(self.bytes, self.mapping, found)
                 else:
-                    self._tracker = Snapshot(self.bytes)
+                    made = Snapshot(self.bytes)
             except OSError:
-                self._tracker = NOTHING
+                made = NOTHING
+            if self._tracker is None:       # else a handler or a finaliser has lent something, and watches it
+                self._tracker = made
         return self._tracker
 
     def give_up(self) -> None:
@@ -308,11 +319,14 @@ class LentMemory(Unique):
                 self.give_up()
 
     def _rest(self) -> None:
-        """Nobody holds an alias any more, if it is so, and all that they wrote is known."""
-        if not (self._aliases or self._dead or self._late) and self._pinned is EMPTY:
-            if self._tracker is not None:
-                self._tracker.rest()
+        """Nobody holds an alias any more, if it is so, and all that they wrote is known.
+
+        Nothing comes between: a handler or a finaliser may lend at any call.
+        """
+        if not self._aliases and not self._dead and self._late is EMPTY and self._pinned is EMPTY:
             self.lent = False
+            if type(self._tracker) is Snapshot:     # its copy is not needed; marks of pages cost nothing
+                self._tracker = None
 
     def _count_dead(self) -> None:
         sees_all = self._tracker is not NOTHING

@@ -22,6 +22,7 @@ import os
 import platform
 import struct
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -118,6 +119,12 @@ class Kernel(Unique):
     def protect(self, start: int, stop: int, on: bool = True) -> None:
         """Arm the pages: the first write to each from now on marks it. Off: none is marked, none is slowed."""
         self._ioctl(self._uffd, _UFFDIO_WRITEPROTECT, struct.pack("QQQ", start, stop - start, on))
+
+    def arming(self, start: int, stop: int) -> tuple[Callable[[int, int, bytes], Any], int, int, bytes]:
+        """A function and its arguments, which do what `protect` does; nothing of Python runs within."""
+        if os.getpid() != self._pid:
+            raise OSError(errno.ESTALE, "page tracking belongs to the parent process")
+        return self._call, self._uffd, _UFFDIO_WRITEPROTECT, struct.pack("QQQ", start, stop - start, 1)
 
     def written(self, start: int, stop: int, rows: Rows) -> list[np.ndarray]:
         """The (start, stop) of marked or never armed pages, as rows of arrays; they are armed again.
@@ -237,9 +244,6 @@ class Nothing:
         """We have written them: our writes are not to be found. Returns as `before_fill`."""
         return EMPTY
 
-    def rest(self) -> None:
-        """Nobody holds an alias now: give back what can be."""
-
 
 def fill_unwritten(memory: np.ndarray, copy: np.ndarray, source: np.ndarray, wanted: np.ndarray, written: np.ndarray,
                    itemsize: int, phase: int) -> None:
@@ -302,8 +306,8 @@ class Snapshot:
                 self._start, self._copy = low, new
                 return
 
-    def compared(self, ranges: Ranges, exact: bool) -> tuple[bytes | bytearray, bytes | bytearray, Ranges]:
-        """(what the memory held, what it holds now, `written`). It is found again until `accept` gets the first two."""
+    def compared(self, exact: bool) -> tuple[bytes | bytearray, bytes | bytearray, Ranges]:
+        """(what the memory held, what it holds now, where it differs), until `accept` gets the first two."""
         start, old = self._start, self._copy
         if self._is_unwritten(start, old):
             return old, old, EMPTY
@@ -311,7 +315,7 @@ class Snapshot:
         new = self._memory[start:start + len(old)].tobytes()
         differs = np.frombuffer(new, np.uint8) != np.frombuffer(old, np.uint8)
         # A written float may differ in every other byte; so many small ranges cost more than bytes.
-        return old, new, Ranges.of_positions(np.flatnonzero(differs) + start, 0 if exact else _GAP) & ranges
+        return old, new, Ranges.of_positions(np.flatnonzero(differs) + start, 0 if exact else _GAP)
 
     def _is_unwritten(self, start: int, copy: bytes | bytearray) -> bool:
         """Whether the memory holds what the copy does, part by part: no second copy of all of it is made."""
@@ -330,9 +334,9 @@ class Snapshot:
             self._copy = new
 
     def written(self, ranges: Ranges, exact: bool) -> Ranges:
-        old, new, found = self.compared(ranges, exact)
+        old, new, found = self.compared(exact)
         self.accept(old, new)
-        return found
+        return found & ranges
 
     def before_fill(self, ranges: Ranges, others: Ranges) -> Ranges:
         return EMPTY
@@ -381,9 +385,6 @@ class Snapshot:
                 fill_unwritten(memory, copy, all_of_it, wanted, written, itemsize, phase)
                 return Ranges.of_positions(np.flatnonzero(written) + first) & ranges
 
-    def rest(self) -> None:
-        self._copy = b""
-
 
 #: Of more runs of pages than this the kernel is told as of one: each call takes it as long as many pages do.
 _MOST_RUNS = 64
@@ -429,9 +430,15 @@ class Pages:
 
     def watch(self, ranges: Ranges) -> None:
         pages = _coarse(ranges.rounded(PAGE))
-        if not self._armed.covers(pages):
-            self._protect(pages - self._armed, True)
-            self._armed = self._armed | pages
+        while not (before := self._armed).covers(pages):
+            start, stop = next(iter(pages - before))
+            arm = self._kernel.arming(self._base + start, self._base + stop)
+            after = before | Ranges(start, stop)
+            # To arm a page twice would lose its mark. A handler or a finaliser may lend what lies there at any call, but
+            # nothing comes between the comparison and the kernel.
+            if self._armed is before:
+                self._armed = after
+                arm[0](arm[1], arm[2], arm[3])
 
     def arm(self, ranges: Ranges) -> None:
         """Watch `ranges` from now on, whatever was written there before, or marked."""
@@ -447,12 +454,13 @@ class Pages:
         return descriptor, self._base, nbytes
 
     def written(self, ranges: Ranges, exact: bool) -> Ranges:
+        """Whole pages: what is beside `ranges` on one is forgotten here as well, and may be of another alias."""
         pages = _coarse(ranges.rounded(PAGE))
         loose = pages - self._armed     # an interrupt has left them so: what was written there is not marked
         if loose:
             self._protect(loose, True)
             self._armed = self._armed | loose
-        return (self._scan(pages) | loose) & ranges
+        return self._scan(pages) | loose
 
     def before_fill(self, ranges: Ranges, others: Ranges) -> Ranges:
         pages = ranges.rounded(PAGE)
@@ -488,6 +496,3 @@ class Pages:
                 differs = np.frombuffer(new, np.uint8) != np.frombuffer(copy, np.uint8)
                 found = found | (Ranges.of_positions(np.flatnonzero(differs) + start) & others) - ranges
         return found
-
-    def rest(self) -> None:
-        """Marks cost nothing: the pages stay armed until we fill them."""

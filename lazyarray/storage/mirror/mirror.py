@@ -258,11 +258,12 @@ class Mirror(LentMemory):
 class Filling(Unique):
     """`Mirror.filling`: a class, because a generator would double its cost."""
 
-    __slots__ = ("_mirror", "_ranges")
+    __slots__ = ("_mirror", "_ranges", "_others")
 
     def __init__(self, mirror: Mirror, ranges: Ranges) -> None:
         self._mirror = mirror
         self._ranges = ranges
+        self._others = EMPTY        # what others could write when it began
 
     def __enter__(self) -> np.ndarray:
         mirror = self._mirror
@@ -290,4 +291,10 @@ class Filling(Unique):
         except OSError:
             mirror.give_up()
             found = others
+        if what == "before_fill":
+            self._others = others
+        # What a handler or a finaliser lent meanwhile lies on pages whose marks are lost.
+        meanwhile = mirror.candidates() - self._others if mirror.lent else EMPTY
+        if meanwhile:
+            found = found | meanwhile
         mirror._found = (before | found) - ranges
