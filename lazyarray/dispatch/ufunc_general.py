@@ -175,8 +175,8 @@ def _forced_order(order: Any, inputs: tuple[Any, ...]) -> Any:
 
 def _order(device: Device, arguments: Sequence[Any],
            operands: Sequence[Any]) -> tuple[tuple[int, ...] | None, bool]:
-    """The order of the result's axes, and whether a host array, or one of another device, is among the operands: its copy
-    may lie otherwise.
+    """The order of the result's axes, and whether a host array, or one of another device, is among the operands: the
+    copy may lie otherwise.
     """
     arrays = [(a, x if type(x) is np.ndarray else handles.meta_of(x) if device.spread and handles.is_array(x) else a)
               for a, x in zip(arguments, operands) if isinstance(a, device.array_type)]

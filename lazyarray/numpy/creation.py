@@ -36,7 +36,8 @@ def made(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     NumPy has the last word on what the device's version refuses: its result, or its error.
     """
-    if not current_options().lazy or args and func in _LIKE_GIVEN and _is_subclass(args[0]) and kwargs.get("subok", True):
+    if not current_options().lazy or (
+            args and func in _LIKE_GIVEN and _is_subclass(args[0]) and kwargs.get("subok", True)):
         return func(*args, **kwargs)
     if (small := small_arrays.made(func, args, kwargs)) is not None:
         return small

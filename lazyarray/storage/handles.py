@@ -10,8 +10,8 @@ of an argument, or inside memory that others were handed, is a view of that stor
 from __future__ import annotations
 
 import contextlib
-import sys
 import math
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any

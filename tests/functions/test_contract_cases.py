@@ -59,8 +59,9 @@ def test_views_of_an_ndarray_beside_a_lazy_array(small, small_on_host):
     assert np.array_equal(copies[1], np.full((3, 4), 5.0)) and type(copies[1]) is lazyarray.LazyNdarray
 
 
-OUTPUTS = {"sum": np.sum, "max": np.max, "mean": np.mean, "nansum": np.nansum, "nanmean": np.nanmean, "cumsum": np.cumsum,
-           "round": np.round, "argmax": np.argmax, "median": np.median, "trace": lambda x, out: np.trace(x[None], out=out)}
+OUTPUTS = {"sum": np.sum, "max": np.max, "mean": np.mean, "nansum": np.nansum, "nanmean": np.nanmean,
+           "cumsum": np.cumsum, "round": np.round, "argmax": np.argmax, "median": np.median,
+           "trace": lambda x, out: np.trace(x[None], out=out)}
 
 
 @pytest.mark.parametrize("name", OUTPUTS)

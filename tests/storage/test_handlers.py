@@ -305,7 +305,7 @@ def _pass_on(part, beside):
 @pytest.mark.parametrize("alias_held", [False, True])
 @pytest.mark.parametrize("statement", [_read, _write, _fetch, _lend, _pass_on])
 def test_a_write_by_an_alias_that_a_handler_makes_and_drops(statement, alias_held, size):
-    """On pages that the statement looks at, or fills, for others: what the kernel marks there is of all that lie on it."""
+    """On pages that the statement looks at, or fills, for others: the kernel's marks are of all that lies there."""
     values = np.arange(float(size)).astype("f4")
 
     def make(_):

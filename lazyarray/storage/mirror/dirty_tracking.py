@@ -434,8 +434,8 @@ class Pages:
             start, stop = next(iter(pages - before))
             arm = self._kernel.arming(self._base + start, self._base + stop)
             after = before | Ranges(start, stop)
-            # To arm a page twice would lose its mark. A handler or a finaliser may lend what lies there at any call, but
-            # nothing comes between the comparison and the kernel.
+            # To arm a page twice would lose its mark. A handler or a finaliser may lend what lies there at any call,
+            # but nothing comes between the comparison and the kernel.
             if self._armed is before:
                 self._armed = after
                 arm[0](arm[1], arm[2], arm[3])
