@@ -318,7 +318,8 @@ CONTAINER_CALLS = {
     "taken": lambda x, m, i, s: x[i], "put": lambda x, m, i, s: operator.setitem(m, (i % 400, i % 500), 1),
     "added": lambda x, m, i, s: np.add.at(x, i, 1), "turned": lambda x, m, i, s: np.ravel(m.T) + x,
     "a row": lambda x, m, i, s: m[3, i[0]], "small": lambda x, m, i, s: np.sum(s, axis=0, keepdims=True),
-    "several": lambda x, m, i, s: np.unique(s, return_counts=True), "a table": lambda x, m, i, s: m[i % 400, i % 500] * 2,
+    "several": lambda x, m, i, s: np.unique(s, return_counts=True),
+    "a table": lambda x, m, i, s: m[i % 400, i % 500] * 2,
     "views": lambda x, m, i, s: m[:, ::2] + m[:, 1::2],
 }
 
