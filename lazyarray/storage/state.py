@@ -292,9 +292,16 @@ class StorageState(_Slots):
                                       or self.sending is not Ranges.EMPTY)
 
     def update_clean(self) -> None:
-        busy = (self.pending is not None or self.writing or self.compacts
-                or self.mirror is not None and (self.host_dirty or self.mirror.lent))
-        self.clean = not busy and not is_watched(self)
+        while True:
+            loans, foreign = self.loans, self.foreign
+            watched = is_watched(self)
+            # A handler or a finaliser may lend and write at any call: there is none from here to the change.
+            if self.loans is loans and self.foreign is foreign:
+                mirror, compacts = self.mirror, self.compacts
+                self.clean = not (
+                    watched or self.pending is not None or self.writing or compacts is not None and compacts.arrays
+                    or mirror is not None and (self.host_dirty is not Ranges.EMPTY or mirror.lent))
+                return
 
     def _check_usable(self) -> None:
         reason = self.device.usable()

@@ -172,12 +172,20 @@ class LentMemory(Unique):
         if not self.lent:
             return EMPTY
         candidates = self.candidates()
+        late = self._late
         if candidates:
             self.look(candidates, exact or self._exact, known)
         found = self._found
         if note is not None and found:
             note(found)
-        self._found = self._late = EMPTY
+        while True:     # a handler or a finaliser may have found more, or lent what nobody has looked at
+            now = self._found
+            left = EMPTY if now is found else now - found
+            if self._found is now:
+                self._found = left
+                break
+        if self._late is late:
+            self._late = EMPTY
         self._rest()
         return found
 
