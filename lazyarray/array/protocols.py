@@ -206,8 +206,8 @@ def _keep(x: ArrayHandle, owner: Any) -> None:
     """
     kept = _given.get(id(x))
     if kept is None:
-        kept = _given[id(x)] = []
         weakref.finalize(x, _given.pop, id(x), None).atexit = False
+        kept = _given.setdefault(id(x), [])     # another thread may have been quicker
     if not any(one is owner for one in kept):
         kept.append(owner)
 

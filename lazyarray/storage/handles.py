@@ -131,6 +131,7 @@ class HostStorage:
 
     def is_aliased(self, meta: np.ndarray) -> bool:
         """Whether somebody has an alias of `meta`, beside the array whose meta it is, and who asks."""
+        # References: the array's, that of who asks, ours and the call's; to the owner the meta's and the last two.
         owner = meta.base
         return sys.getrefcount(meta) > 4 or owner is not None and sys.getrefcount(owner) > 3
 

@@ -134,9 +134,9 @@ class Operands:
                     self.nodes.append(found[0])
                 return self._add_node(*found, x)
             node.compute()
-        found = leaf_of(x)
+        found, mirror = leaf_of(x), storage.mirror
         if found is None and type(storage) is Storage and not (storage.foreign or storage.loans) and (
-                (storage.mirror is None or not storage.mirror.held) and storage.device.usable() is None
+                (mirror is None or not mirror.held) and storage.device.usable() is None
                 and not others_run()):      # else all are brought at one time
             handles.device_of(x, f"host operand of {getattr(self.function, '__name__', 'a function')}")
             found = leaf_of(x)

@@ -211,8 +211,9 @@ class LentMemory(Unique):
             else:       # the kernel forgets what it tells
                 self._found = before | candidates
                 found = tracker.written(candidates, exact)      # type: ignore[union-attr]
-                # What was lent meanwhile may lie on the same pages.
-                self._found = before | (found & (candidates | self.candidates()))
+                if found:       # what was lent meanwhile may lie on the same pages
+                    found = found & (candidates | self.candidates())
+                self._found = before | found
         except OSError:
             self.give_up()
             self._found = before | candidates

@@ -22,7 +22,7 @@ import os
 import platform
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -120,11 +120,12 @@ class Kernel(Unique):
         """Arm the pages: the first write to each from now on marks it. Off: none is marked, none is slowed."""
         self._ioctl(self._uffd, _UFFDIO_WRITEPROTECT, struct.pack("QQQ", start, stop - start, on))
 
-    def arming(self, start: int, stop: int) -> tuple[Callable[[int, int, bytes], Any], int, int, bytes]:
-        """A function and its arguments, which do what `protect` does; nothing of Python runs within."""
+    def arming(self, runs: Iterable[tuple[int, int]]) -> Iterator[bytes]:
+        """What does as `protect` for each (start, stop) when ``all`` goes through it: no Python code runs in between."""
         if os.getpid() != self._pid:
             raise OSError(errno.ESTALE, "page tracking belongs to the parent process")
-        return self._call, self._uffd, _UFFDIO_WRITEPROTECT, struct.pack("QQQ", start, stop - start, 1)
+        return map(partial(self._call, self._uffd, _UFFDIO_WRITEPROTECT),
+                   [struct.pack("QQQ", start, stop - start, 1) for start, stop in runs])
 
     def written(self, start: int, stop: int, rows: Rows) -> list[np.ndarray]:
         """The (start, stop) of marked or never armed pages, as rows of arrays; they are armed again.
@@ -431,14 +432,13 @@ class Pages:
     def watch(self, ranges: Ranges) -> None:
         pages = _coarse(ranges.rounded(PAGE))
         while not (before := self._armed).covers(pages):
-            start, stop = next(iter(pages - before))
-            arm = self._kernel.arming(self._base + start, self._base + stop)
-            after = before | Ranges(start, stop)
+            arming = self._kernel.arming([(self._base + start, self._base + stop) for start, stop in pages - before])
+            after = before | pages
             # To arm a page twice would lose its mark. A handler or a finaliser may lend what lies there at any call,
             # but nothing comes between the comparison and the kernel.
             if self._armed is before:
                 self._armed = after
-                arm[0](arm[1], arm[2], arm[3])
+                all(arming)
 
     def arm(self, ranges: Ranges) -> None:
         """Watch `ranges` from now on, whatever was written there before, or marked."""
