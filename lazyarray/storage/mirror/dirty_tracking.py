@@ -121,7 +121,7 @@ class Kernel(Unique):
         self._ioctl(self._uffd, _UFFDIO_WRITEPROTECT, struct.pack("QQQ", start, stop - start, on))
 
     def arming(self, runs: Iterable[tuple[int, int]]) -> Iterator[bytes]:
-        """What does as `protect` for each (start, stop) when ``all`` goes through it: no Python code runs in between."""
+        """Does as `protect` for each (start, stop) when ``all`` goes through it; no Python code is run in between."""
         if os.getpid() != self._pid:
             raise OSError(errno.ESTALE, "page tracking belongs to the parent process")
         return map(partial(self._call, self._uffd, _UFFDIO_WRITEPROTECT),
