@@ -107,6 +107,7 @@ static PyMethodDef methods[] = {
     {"run_on_host", FAST(run_on_host), METH_FASTCALL, run_on_host_doc},
     {"host_array", host_array, METH_O, host_array_doc},
     {"is_under_way", is_under_way, METH_NOARGS, is_under_way_doc},
+    {"note_sent", given_note_sent, METH_O, note_sent_doc},
     {"is_light", given_is_light, METH_O, is_light_doc},
     {"home", home, METH_O, home_doc},
     {"lone", lone, METH_O, lone_doc},

@@ -395,7 +395,7 @@ again:
         arguments[0] = arguments[1];
         arguments[1] = first;
     }
-    if (((kind & (IN_PLACE | ASSIGNS)) && !is_light(args[0])) || !counts_still(&found))
+    if (((kind & (IN_PLACE | ASSIGNS)) && !is_light(args[0])) || !counts_still(&found) || ((kind & COMPUTES) && is_devices(&found) != 0))
         goto otherwise;
     if (((kind & BROADCASTS) && count == 2 && !is_small_together(arguments[0], arguments[1], found.most))
             || ((kind & MULTIPLIES) && count == 2 && !is_small_product(arguments[0], arguments[1], found.most))
@@ -493,7 +493,7 @@ ufunc_on_host(PyObject *ufunc, PyObject *method, PyObject *const *inputs, Py_ssi
     if (plain ? count != ((PyUFuncObject *)ufunc)->nin : PyUnicode_Compare(method, text.reduceat) == 0)
         goto end;
     callee = plain ? Py_NewRef(ufunc) : PyObject_GetAttr(ufunc, method);
-    if (callee != NULL && !counts_still(&found)) {
+    if (callee != NULL && (!counts_still(&found) || is_devices(&found) != 0)) {
         Py_DECREF(callee);
         goto end;
     }
@@ -618,7 +618,7 @@ function_on_host(PyObject *func, PyObject *callee, PyObject *args, PyObject *kwa
         if (!(kind & MULTIPLIES ? is_small_product(pair[0], pair[1], found.most) : is_small_together(pair[0], pair[1], found.most)))
             goto end;
     }
-    if (!counts_still(&found))
+    if (!counts_still(&found) || (!(kind & MAKES) && is_devices(&found) != 0))
         goto end;
     result = lazily_on_host(written, callee, func, arguments + 1, count, names, &found);
     Py_XDECREF(names);
@@ -786,6 +786,20 @@ static PyObject *
 is_under_way(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing))
 {
     return PyBool_FromLong(under_way > 0);
+}
+
+PyDoc_STRVAR(note_sent_doc, "note_sent(nbytes, /)\n--\n\n"
+"An array that was made on the host is sent to the device: where small ones are sent again and again, the device computes more.");
+
+static PyObject *
+given_note_sent(PyObject *Py_UNUSED(module), PyObject *nbytes)
+{
+    const Py_ssize_t n = PyLong_AsSsize_t(nbytes);
+    if (n == -1 && PyErr_Occurred())
+        return NULL;
+    if (n <= small_bytes)
+        note_sent();
+    Py_RETURN_NONE;
 }
 
 PyDoc_STRVAR(run_on_host_doc, "run_on_host(func, args, kwargs, entry=None, /)\n--\n\n"

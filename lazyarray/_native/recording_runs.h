@@ -7,19 +7,22 @@ arrays of the next are fetched. Numbers of calls decide, never a time: what is c
 /* Calls in a row before arrays are fetched; after each time that it was in vain twice as many, up to these. */
 #define SHORTEST_RUN 16
 #define LONGEST_RUN 4096
-/* What calls on the host are worth that come after fetches: at first, and at most. Limits that were not varied. */
-#define CREDIT 64
+/* So many calls on the host make up for a small array that is sent to the device; `fetch_run` says how many do for one that is fetched. */
+#define SENT 4
+/* So many more may be sent or fetched than calls on the host make up for: at first, and at most. Limits that were not varied. */
+#define CREDIT 128
 #define MOST_CREDIT 256
 
 /* The run that is under way: how many calls it has, and how many of them since arrays were fetched in vain; `needed`: so many, and those
-of the next are fetched. From then on (`credit` > 0) those of each call are, for as long as there are enough calls on the host for each fetch:
-`hosted` calls since, which took as long as `spent` others. */
-static struct { long length, since, needed, credit, hosted, spent; } run = {.needed = SHORTEST_RUN};
+of the next are fetched. From then on (`credit` > 0) those of each call are, for as long as there are enough calls on the host for what is
+fetched and sent: `hosted` calls since, and `spent` that would make up for it. Without a run, `balance` is the one less the other. Where
+too much was sent, so many next calls (`away`) leave to the device what both sides have, see `is_devices`. */
+static struct { long length, since, needed, credit, hosted, spent, balance, away; } run = {.needed = SHORTEST_RUN};
 
 static void
 forget_runs(void)
 {
-    run.length = run.since = run.credit = run.hosted = run.spent = 0;
+    run.length = run.since = run.credit = run.hosted = run.spent = run.balance = run.away = 0;
     run.needed = SHORTEST_RUN;
 }
 
@@ -27,11 +30,65 @@ forget_runs(void)
 static void
 leave_host(void)
 {
-    if (run.credit > 0 && run.hosted > 4 * run.spent)
+    if (run.credit > 0 && run.hosted > 2 * run.spent)
         run.needed = SHORTEST_RUN;
     else if (run.credit > 0 && run.needed < LONGEST_RUN)
         run.needed *= 2;
     run.since = run.credit = run.hosted = run.spent = 0;
+}
+
+/* What both sides have is left to the device for some calls. */
+static void
+go_away(void)
+{
+    run.credit = 1;     /* this was in vain */
+    leave_host();
+    run.balance = 0;
+    run.away = run.needed;
+}
+
+/* A small array is sent to the device. */
+static void
+note_sent(void)
+{
+    if (run.credit > 0) {
+        run.spent += SENT;
+        run.credit -= SENT;
+        if (run.credit <= 0)
+            go_away();
+    }
+    else if ((run.balance -= SENT) < -CREDIT)
+        go_away();
+}
+
+/* Whether both sides have an array of this storage because it is large, or was fetched for a run: 1 or 0; -1: an error. */
+static int
+is_on_both(PyObject *storage)
+{
+    if (Py_TYPE(storage) != types.Storage || got(storage, S.host) == Py_None || got(storage, S.clean) != Py_True)
+        return 0;
+    PyObject *root = got(storage, S.root_view);
+    if (PyArray_Check(root) && PyArray_NBYTES((PyArrayObject *)root) > small_bytes)
+        return 1;
+    PyObject *fetched = PyObject_GetAttr(storage, text.fetched);
+    const long at = fetched == NULL ? -1 : PyLong_AsLong(fetched);
+    Py_XDECREF(fetched);
+    return PyErr_Occurred() ? -1 : at >= 0;
+}
+
+/* Whether a call on the host is left to the device: it has all arrays, too, and too many results had to be sent there. -1: an error. */
+static int
+is_devices(const Found *found)
+{
+    int both = 0;
+    for (int i = 0; run.away > 0 && run.credit <= 0 && i < found->count && both >= 0; i++) {
+        PyObject *x = found->sources[i], *storage = Py_TYPE(x) == types.LazyNdarray ? storage_by_now(x) : Py_None;
+        if (storage == Py_None || got(storage, S.clean) != Py_True)     /* that of the host alone would have to be sent */
+            return 0;
+        both = both > 0 ? both : is_on_both(storage);
+    }
+    run.away -= both > 0;
+    return both;
 }
 
 /* Bytes of the elements of an array that the device has, or that waits; -1: an error. */
@@ -69,8 +126,8 @@ has_small(PyObject *given, Py_ssize_t most, PyObject *waiting, int *count, int d
             if (storage == Py_None ? !PyArray_Check(host) : Py_TYPE(storage) != types.Storage)     /* or it is not made yet */
                 return 0;
             if (storage == Py_None || got(storage, S.host) != Py_None)
-                lacks = 0;
-            nbytes = storage == Py_None || (!lacks && host != Py_None) ? bytes_of((PyArrayObject *)host) : bytes_on_device(given, storage);
+                lacks = storage != Py_None && run.away > 0 && run.credit <= 0 ? is_on_both(storage) : 0;
+            nbytes = lacks < 0 ? -1 : storage == Py_None || (!lacks && host != Py_None) ? bytes_of((PyArrayObject *)host) : bytes_on_device(given, storage);
         }
         if (nbytes < 0 || (lacks && waiting != NULL && PyList_Append(waiting, given) < 0))
             return -1;
@@ -102,6 +159,8 @@ note_hosted(void)
         run.hosted++;
         run.credit += run.credit < MOST_CREDIT;
     }
+    else
+        run.balance += run.balance < MOST_CREDIT;
 }
 
 /* A call is not for the host as its arrays are now: fetch them, if it is one of a long run. `many`: its arguments; `more`: others by name,
@@ -120,15 +179,16 @@ note_run(PyObject *const *many, Py_ssize_t count, PyObject *more, int cheap)
             small = has_small(many[i], most, waiting, &lacking, 0);
         while (small == 1 && more != NULL && PyDict_Next(more, &place, &name, &value))
             small = has_small(value, most, waiting, &lacking, 0);
-        if (waiting != NULL && small == 1 && lacking > 0)
+        const int begun = waiting != NULL;
+        if (begun && small == 1 && lacking > 0)
             break;
         Py_XDECREF(waiting);
-        if (small != 1 || waiting != NULL) {
+        if (small != 1 || begun) {
             if (small == 0) {
                 leave_host();
                 run.length = 0;
             }
-            return small < 0 ? -1 : 0;
+            return small < 0 ? -1 : small == 1;     /* the host has what it lacked a moment ago, or may use it by now */
         }
         if (lacking == 0)
             return 0;

@@ -26,8 +26,10 @@ __all__ = ["TAKEN", "fetch_run", "fetch_taken", "for_native"]
 #: Elements and rows that are taken of a small array on the device before it is fetched. A fetch takes as long as some
 #: five calls of the device, and who takes one after the other goes on with each of them: on the host, from then on.
 TAKEN = 16
-#: As many calls as a fetch of few bytes takes as long as, and the bytes that it takes one more for.
-_CALLS, _EACH = 5, 16 << 10
+#: So many calls on the host make up for a fetch of few bytes, which waits for the device; and one more for so many bytes.
+_CALLS, _EACH = 12, 16 << 10
+#: The most that the bytes of what is fetched for the first time count as: if the program goes on with that, it pays.
+_FIRST = 32
 
 
 def fetch_taken(x: ArrayHandle) -> None:
@@ -43,9 +45,8 @@ def fetch_run(lacking: Sequence[ArrayHandle | ScalarHandle], length: int) -> int
     """Have the arrays of a call on the host, too, which is the last of `length` calls on small arrays, if that does not
     take longer than all of these.
 
-    How many calls it took as long as, or the look at what can't be fetched; 0 if that is not wanted here. Of a storage
-    of which one has a part all is: the next call is about another part. The first time it counts as if it were small,
-    since it pays for itself if the program goes on.
+    How many calls on the host make up for it, or for the look at what can't be fetched; 0 if that is not wanted here.
+    Of a storage of which one has a part all is: the next call is about another part.
     """
     if not current_options().small_on_host:
         return 0
@@ -56,7 +57,9 @@ def fetch_run(lacking: Sequence[ArrayHandle | ScalarHandle], length: int) -> int
     calls = _CALLS + sum(storage.nbytes for storage in storages.values()) // _EACH
     if calls > length:
         return 1
-    again = sum(storage.nbytes for storage in storages.values() if storage.fetched >= 0)
+    nbytes = [0, 0]     # of what is fetched for the first time, and again
+    for storage in storages.values():
+        nbytes[storage.fetched >= 0] += storage.nbytes
     with contextlib.suppress(TransferError):        # `no_transfers` is in force
         for storage in storages.values():
             storage.fill()          # all of them, before one is waited for
@@ -65,7 +68,7 @@ def fetch_run(lacking: Sequence[ArrayHandle | ScalarHandle], length: int) -> int
             storage.fetched = storage.writes
         for scalar in scalars:
             handles.value_of(scalar)
-    return _CALLS + again // _EACH
+    return _CALLS + min(nbytes[0] // _EACH, _FIRST) + nbytes[1] // _EACH
 
 
 def _may_be_fetched(storage: Any) -> bool:

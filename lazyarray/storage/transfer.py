@@ -17,6 +17,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
+from .. import _native
 from ..devices.base import HERE, MOST_FETCHED, flat_bytes
 from ..events.event import Kind
 from ..events.trace import begin, end
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from .mirror.mirror import Mirror
 
 _u8 = np.dtype(np.uint8)
+#: Called with the bytes of what was made on the host, and is sent because the device needs it.
+_note_sent = _native.recording.note_sent if _native.recording is not None else int
 
 #: Whether the scalars that are fetched here only steer a call, such as an ``any`` that decides about a warning.
 steering: ContextVar[bool] = ContextVar("steering", default=False)
@@ -68,6 +71,8 @@ def to_device(device: Device, array: np.ndarray, why: str, layout: bool = False,
     dense = np.array(array, order="K", copy=None if views.is_dense_array(array) else True, subok=False)
     global sent
     sent = True
+    if allowed:
+        _note_sent(dense.nbytes)
     token = begin("upload", dense.nbytes, dense.shape, dense.dtype, why, source=array if source is None else source,
                   allowed=allowed) if dense.nbytes else None
     with device.noting:
@@ -148,6 +153,8 @@ def upload(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: np.
     `placed`: they are not there yet only because small arrays are computed on the host. No program can help that, so
     `no_transfers` allows it.
     """
+    if placed:
+        _note_sent(ranges.nbytes)
     token = begin(kind, ranges.nbytes, view.shape, view.dtype, why, allowed=placed)
     for found, start, part in mirror.as_found(ranges):
         if start:
