@@ -61,15 +61,28 @@ note_sent(void)
         go_away();
 }
 
+/* The bytes of a storage; -1: they are not known, or there is an error. */
+static Py_ssize_t
+bytes_of_storage(PyObject *storage)
+{
+    PyObject *root = got(storage, S.root_view);
+    if (PyArray_Check(root))
+        return PyArray_NBYTES((PyArrayObject *)root);
+    PyObject *nbytes = PyObject_GetAttr(storage, text._nbytes);     /* of one that was made on the host */
+    const Py_ssize_t n = nbytes == NULL || !PyLong_Check(nbytes) ? -1 : PyLong_AsSsize_t(nbytes);
+    Py_XDECREF(nbytes);
+    return n;
+}
+
 /* Whether both sides have an array of this storage because it is large, or was fetched for a run: 1 or 0; -1: an error. */
 static int
 is_on_both(PyObject *storage)
 {
     if (Py_TYPE(storage) != types.Storage || got(storage, S.host) == Py_None || got(storage, S.clean) != Py_True)
         return 0;
-    PyObject *root = got(storage, S.root_view);
-    if (PyArray_Check(root) && PyArray_NBYTES((PyArrayObject *)root) > small_bytes)
-        return 1;
+    const Py_ssize_t nbytes = bytes_of_storage(storage);
+    if (nbytes > small_bytes || PyErr_Occurred())
+        return nbytes > small_bytes ? 1 : -1;
     PyObject *fetched = PyObject_GetAttr(storage, text.fetched);
     const long at = fetched == NULL ? -1 : PyLong_AsLong(fetched);
     Py_XDECREF(fetched);

@@ -26,7 +26,7 @@ __all__ = ["TAKEN", "fetch_run", "fetch_taken", "for_native"]
 #: Elements and rows that are taken of a small array on the device before it is fetched. A fetch takes as long as some
 #: five calls of the device, and who takes one after the other goes on with each of them: on the host, from then on.
 TAKEN = 16
-#: So many calls on the host make up for a fetch of few bytes, which waits for the device; and one more for so many bytes.
+#: So many calls on the host make up for a fetch of few bytes, which waits for the device; one more for so many bytes.
 _CALLS, _EACH = 12, 16 << 10
 #: The most that the bytes of what is fetched for the first time count as: if the program goes on with that, it pays.
 _FIRST = 32

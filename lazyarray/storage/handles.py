@@ -25,7 +25,7 @@ from ..errors.own_threads import others_run
 from ..events import trace
 from ..settings.options import current as current_options
 from . import exports, foreign_streams, transfer, upload_cache, views
-from .state import ON_BOTH, making_lock, small_limit, tick
+from .state import making_lock, small_limit, tick
 from .statements import held
 from .storage import Storage
 from .writeable import writeable
@@ -360,8 +360,8 @@ _PUT_OFF = 8 << 10
 def from_host(array: np.ndarray, why: str = "asarray", eager: bool = True) -> ArrayHandle:
     """A lazy array with a copy of a host array: on the device if it can hold the dtype and `eager`.
 
-    A tiny array, or a result of a host function (`eager` false), is not uploaded before the device needs it. A larger
-    one is kept on both sides up to `ON_BOTH` bytes, so that the host may compute with small parts of it.
+    A tiny array, or a result of a host function (`eager` false), is not uploaded before the device needs it. Of few
+    integers both sides have a copy: the host looks for the bounds of an index.
     """
     device = devices.current()
     if not device.can_hold(array.dtype):
@@ -371,7 +371,8 @@ def from_host(array: np.ndarray, why: str = "asarray", eager: bool = True) -> Ar
         return small
     if not eager or device.usable() is not None:
         return new_array(*Storage.from_host(device, array))
-    if array.nbytes <= ON_BOTH and small_limit() and current_options().small_on_host:
+    if array.dtype.kind in "iu" and array.nbytes <= upload_cache.COPIED and small_limit() and (
+            current_options().small_on_host):
         return new_array(*Storage.on_both(device, array, why))
     on_device = transfer.to_device(device, array, why)
     return new_array(Storage(device, on_device), None, on_device)

@@ -136,6 +136,7 @@ def test_what_only_the_device_has_stays_there():
 
 def test_a_small_view_is_the_hosts_while_all_of_the_array_is_there():
     y = large()
+    y.tolist()      # which the host copies
     with assert_copies(uploads=0, materialisations=0):
         row, element, part = y[3] * 2, y[5, 2], y[[4, 1]] + y[7]
     assert state(row) == state(part) == "host" and type(element) is np.float64
@@ -145,8 +146,11 @@ def test_a_small_view_is_the_hosts_while_all_of_the_array_is_there():
     assert state(row) in ("device", "pending") and np.asarray(row).tolist() == [4.0] * 6
 
 
-def test_a_small_view_of_what_was_too_large_to_keep_is_the_devices():
-    y = lazyarray.asarray(np.ones((100_000, 6)))
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_small_view_of_what_the_host_does_not_have_or_is_too_large_to_keep_is_the_devices(kept):
+    y = lazyarray.asarray(np.ones((100_000, 6))) if kept else large()
+    if kept:
+        y.tolist()
     with assert_copies(uploads=0, materialisations=0):
         row = y[3] * 2
     assert state(row) in ("device", "pending")
@@ -396,6 +400,7 @@ def test_when_the_host_is_short_of_memory_what_the_device_has_too_goes():
     from lazyarray.storage import spilling
 
     x = lazyarray.asarray(np.ones((1000, 100)))
+    x.tolist()      # which the host copies
     row = x[3]
     assert state(row + 1) == "host" and x._self_storage.state == "both"
     spilling.relieve_host(1)

@@ -122,6 +122,40 @@ def test_fetches_that_few_calls_come_after_become_rare():
     assert not any(fetched[20:])
 
 
+def recurred(np, rows, out, alpha):
+    """Each row of `out` is computed of the row before and of one of `rows`."""
+    out[0] = rows[0]
+    for t in range(1, len(rows)):
+        out[t] = alpha * rows[t] + (1.0 - alpha) * out[t - 1]
+    return out
+
+
+@pytest.mark.parametrize("rows", [large, lambda: lazyarray.asarray(VALUES)], ids=["computed", "given"])
+def test_the_host_leaves_off_where_its_results_are_sent(rows):
+    rows, length = rows(), 1 << 18      # 8 MiB: too many to be fetched
+    seen = kinds(lambda: recurred(xnp, rows, xnp.zeros((length, 4)), 0.3))
+    again, found = [], []
+    again = kinds(lambda: found.append(recurred(xnp, rows, xnp.zeros((length, 4)), 0.3)[:len(VALUES)]))
+    assert np.allclose(np.asarray(found[0]), recurred(np, VALUES, np.zeros((length, 4)), 0.3)[:len(VALUES)], rtol=1e-12)
+    assert seen.count("upload") < 400
+    assert again.count("upload") < 100
+
+
+def test_what_is_sent_now_and_then_is_computed_on_the_host():
+    rows, out = large(), xnp.zeros((1 << 18, 4))
+    q, plain = rows[0] * 1.0, VALUES[0] * 1.0
+
+    def turned_and_kept(q, rows, out):
+        for t in range(1, 2000):
+            for _ in range(6):
+                q = np.sqrt(q * rows[t] + 1.0)
+            out[t] = q
+        return out
+    seen = kinds(lambda: turned_and_kept(q, rows, out))
+    assert seen.count("host") > 15_000      # of some 18,000
+    assert np.allclose(np.asarray(out[:2000]), turned_and_kept(plain, VALUES, np.zeros((2000, 4))), rtol=1e-12)
+
+
 def written(np, rows):
     """An array that is written on both sides, with views of it and aliases."""
     x = np.zeros((6, 5))
