@@ -105,10 +105,14 @@ def settle_device(storage: StorageState, span: Ranges, view: np.ndarray, why: st
         if needed and overwritten and storage.host_dirty.covers(overwritten):
             # A write that is interrupted is done, or not: so of what it overwrites, the host alone has all or nothing.
             needed = needed - overwritten
-        if storage.host_dirty and not later and (storage.nbytes <= WHOLE or needed and is_sent_whole(storage, view)):
-            needed = storage.host_dirty
-            if needed.covers(overwritten):
-                needed = needed - overwritten
+        if storage.host_dirty and not later:
+            more = needed
+            if storage.nbytes <= WHOLE or needed and is_sent_whole(storage, view):
+                more = storage.host_dirty
+            elif storage.placed and not mirror.lent:    # the host goes on with it no more: nothing is left to account for
+                more = needed | storage.host_dirty & storage.placed
+            if more is not needed:
+                needed = more - overwritten if more.covers(overwritten) else more
         if needed:
             upload(storage, needed, view, why)
         if mirror.lent and (storage.loans or storage.foreign) and not trusting:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import lazyarray
+from lazyarray import _native
 
 SIZE = 60_000       # more bytes than are always sent whole
 
@@ -15,6 +16,13 @@ def pair():
     x = lazyarray.asarray(plain.copy())
     np.asarray(x)[:1]
     return x, plain, lazyarray.asarray(np.full(SIZE - 100, 0.5)) * 1
+
+
+@pytest.fixture
+def small():
+    before = _native.recording.small(4096)
+    yield
+    _native.recording.small(before)
 
 
 def fetched(call):
@@ -62,4 +70,23 @@ def test_what_the_host_has_written_alone_is_kept(pair):
     for _ in range(3):
         x[50:-50] += y
         plain[50:-50] += 0.5
+    assert np.array_equal(np.asarray(x), plain)
+
+
+@pytest.mark.skipif(_native.recording is None, reason="without the part in C no array stays on the host")
+@pytest.mark.one_device("what is small is of one device")
+def test_what_the_host_computed_in_it_is_sent_once_and_has_no_account_then(pair, small):
+    _, plain, y = pair
+    x = lazyarray.asarray(plain.copy())
+    x.tolist()      # which has all of it on the host, until the device writes it
+    row = x[70:90]
+    row += 1.0
+    plain[70:90] += 1.0
+    assert x._self_storage.host_dirty
+    with lazyarray.trace() as events:
+        for _ in range(3):
+            x[100:-50] = y[:SIZE - 150]
+    assert [event.nbytes for event in events if event.kind == "upload"] == [row.nbytes]
+    plain[100:-50] = 0.5
+    assert x._self_storage.device_only and x._self_storage.clean
     assert np.array_equal(np.asarray(x), plain)
