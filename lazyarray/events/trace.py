@@ -21,7 +21,7 @@ from lazyarray.events.event import Event, Kind
 from lazyarray.events.report import LineTotal, by_line, format_bytes, line_table, summary, table, write_chrome
 from lazyarray.settings.options import Scope, without
 
-__all__ = ["Event", "LineTotal", "begin", "end", "no_transfers", "trace"]
+__all__ = ["Event", "LineTotal", "begin", "end", "forbidden", "no_transfers", "trace"]
 
 Level = Literal["allow", "log", "error"]
 
@@ -62,6 +62,11 @@ ranges: tuple[Callable[[str], object], Callable[[], object]] | None = None
 def heard() -> bool:
     """Whether anybody listens to events, or forbids them, here and now."""
     return bool(listeners.get() or _process)
+
+
+def forbidden(kind: Kind) -> bool:
+    """Whether `no_transfers` would say anything of a copy of this kind."""
+    return any(levels is not None and levels.get(kind, "allow") != "allow" for _, levels in _process + listeners.get())
 
 
 def begin(

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..errors.interrupts import holding
 from ..errors.own_threads import others_run
-from ..events.trace import begin, end
+from ..events.trace import begin, end, forbidden
 from ..settings.options import current as current_options
 from . import dirty_upload, foreign_streams, gathered, transfer, views
 from .mirror.byte_ranges import Ranges, copy_ranges, runs_of
@@ -105,14 +105,10 @@ def settle_device(storage: StorageState, span: Ranges, view: np.ndarray, why: st
         if needed and overwritten and storage.host_dirty.covers(overwritten):
             # A write that is interrupted is done, or not: so of what it overwrites, the host alone has all or nothing.
             needed = needed - overwritten
-        if storage.host_dirty and not later:
-            more = needed
-            if storage.nbytes <= WHOLE or needed and is_sent_whole(storage, view):
-                more = storage.host_dirty
-            elif storage.placed and not mirror.lent:    # the host goes on with it no more: nothing is left to account for
-                more = needed | storage.host_dirty & storage.placed
-            if more is not needed:
-                needed = more - overwritten if more.covers(overwritten) else more
+        if storage.host_dirty and not later and (storage.nbytes <= WHOLE or needed and is_sent_whole(storage, view)):
+            needed = storage.host_dirty
+            if needed.covers(overwritten):
+                needed = needed - overwritten
         if needed:
             upload(storage, needed, view, why)
         if mirror.lent and (storage.loans or storage.foreign) and not trusting:
@@ -181,7 +177,8 @@ def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool, later:
     if not clean:
         written = written_meanwhile(storage, view)
         later = later if written is None else later | written
-        settle_device(storage, Ranges.span(*views.extent(view)), view, "written on the device", later,
+        span = Ranges.span(0, storage.nbytes) if _is_left(storage) else Ranges.span(*views.extent(view))
+        settle_device(storage, span, view, "written on the device", later,
                       _exact(storage, view) if overwrite and storage.mirror is not None and not whole else Ranges.EMPTY,
                       looked=written is not None)
     storage.join_all()
@@ -191,6 +188,15 @@ def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool, later:
         elif len(exact := _exact(storage, view)) <= FEW_RANGES or storage.mirror.guesses:
             storage.mirror.invalidate(exact - storage.host_dirty)
     return later
+
+
+def _is_left(storage: StorageState) -> bool:
+    """Whether the host goes on no more with what it alone has of a storage: then all of it is sent when the device
+    writes a part. Each further write would have to keep account of it, which takes longer.
+    """
+    dirty, mirror = storage.host_dirty, storage.mirror
+    return (bool(dirty) and not mirror.lent and not storage.spilled and dirty.nbytes <= ON_BOTH
+            and (storage.placed.covers(dirty) or not forbidden("upload")))
 
 
 def _is_unread(mirror: Mirror) -> bool:

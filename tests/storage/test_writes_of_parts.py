@@ -90,3 +90,29 @@ def test_what_the_host_computed_in_it_is_sent_once_and_has_no_account_then(pair,
     plain[100:-50] = 0.5
     assert x._self_storage.device_only and x._self_storage.clean
     assert np.array_equal(np.asarray(x), plain)
+
+
+def test_what_an_alias_wrote_that_is_gone_is_sent_once_and_has_no_account_then(pair):
+    x, plain, y = pair
+    alias = np.asarray(x)
+    alias[-1] = plain[-1] = 7
+    del alias
+    with lazyarray.trace() as events:
+        for _ in range(4):
+            x[100:-5000] = y[:SIZE - 5100]
+    plain[100:-5000] = 0.5
+    assert sum(event.kind == "upload" for event in events) == 1
+    assert x._self_storage.device_only
+    assert np.array_equal(np.asarray(x), plain)
+
+
+def test_it_is_not_sent_where_that_is_forbidden(pair):
+    x, plain, y = pair
+    alias = np.asarray(x)
+    alias[-1] = plain[-1] = 7
+    del alias
+    with lazyarray.no_transfers():
+        for _ in range(4):
+            x[100:-5000] = y[:SIZE - 5100]
+    plain[100:-5000] = 0.5
+    assert np.array_equal(np.asarray(x), plain)
