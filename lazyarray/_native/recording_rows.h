@@ -99,6 +99,44 @@ few_on_host(PyObject *index)
         && PyArray_NBYTES(array) <= MOST_LOOKED_AT ? array : NULL;
 }
 
+/* The vector of positions that a list of whole numbers is: a new reference; the object itself if it is anything else. NULL: an error. */
+static PyObject *
+positions_in(PyObject *item)
+{
+    npy_intp count = PyList_CheckExact(item) ? PyList_GET_SIZE(item) : 0;
+    PyObject *array = count < 1 || count > MOST_LOOKED_AT / (npy_intp)sizeof(npy_intp) ? NULL : PyArray_SimpleNew(1, &count, NPY_INTP);
+    for (npy_intp i = 0; array != NULL && i < count; i++) {
+        Py_ssize_t one = -1;
+        if (i >= PyList_GET_SIZE(item) || !PyLong_CheckExact(PyList_GET_ITEM(item, i)) || size_of(PyList_GET_ITEM(item, i), &one) <= 0)
+            Py_CLEAR(array);
+        else
+            ((npy_intp *)PyArray_DATA((PyArrayObject *)array))[i] = one;
+    }
+    return array != NULL ? array : PyErr_Occurred() ? NULL : Py_NewRef(item);
+}
+
+/* An index with such vectors in place of its lists: a new reference; NULL: an error. */
+static PyObject *
+without_lists(PyObject *index)
+{
+    if (!PyTuple_CheckExact(index))
+        return positions_in(index);
+    Py_ssize_t lists = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); i++)
+        lists += PyList_CheckExact(PyTuple_GET_ITEM(index, i));
+    PyObject *plain = lists == 0 ? Py_NewRef(index) : hidden(PyTuple_New(PyTuple_GET_SIZE(index)));
+    for (Py_ssize_t i = 0; lists > 0 && plain != NULL && i < PyTuple_GET_SIZE(index); i++) {
+        PyObject *item = positions_in(PyTuple_GET_ITEM(index, i));
+        if (item == NULL)
+            Py_CLEAR(plain);
+        else
+            PyTuple_SET_ITEM(plain, i, item);
+    }
+    if (lists > 0 && plain != NULL)
+        shown(plain);
+    return plain;
+}
+
 /* Look at such positions. */
 static Looked
 look_at(PyArrayObject *array)
@@ -421,9 +459,9 @@ drop_stamps(Stamp *stamps)
 
 #include "recording_taken.h"
 
-/* ``x[index]``, as new memory: a new reference; NULL, perhaps without an error: it is for Python. */
+/* `rows_taken` of an index without lists. */
 static PyObject *
-rows_taken(PyObject *x, PyObject *index)
+rows_of_index(PyObject *x, PyObject *index)
 {
     Along along = {.least = 1};
     PyObject *storage = NULL, *device = NULL, *result = NULL, *meta = NULL, *stream = NULL, *array = NULL, *positions = NULL;
@@ -494,6 +532,15 @@ end:
     Py_XDECREF(meta);
     Py_XDECREF(device);
     Py_XDECREF(storage);
+    return result;
+}
+
+/* ``x[index]``, as new memory: a new reference; NULL, perhaps without an error: it is for Python. */
+static PyObject *
+rows_taken(PyObject *x, PyObject *index)
+{
+    PyObject *plain = without_lists(index), *result = plain == NULL ? NULL : rows_of_index(x, plain);
+    Py_XDECREF(plain);
     return result;
 }
 
@@ -689,10 +736,9 @@ is_combined(PyObject *ufunc, PyArrayObject *meta)
         && strchr(ufunc == py.add ? "fdFDilqILQ" : "fdilqILQ", PyArray_DESCR(meta)->type) != NULL;
 }
 
-/* Whether ``x[index] = value``, or ``ufunc.at(x, index, value)`` if there is one, was done, for a number, or an array with a value
-for each position: 1 or 0; -1: an error. */
+/* `rows_written` with an index without lists. */
 static int
-rows_written(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
+rows_put(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
 {
     Along along = {.least = 1};
     if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray)
@@ -748,6 +794,17 @@ end:
     Py_XDECREF(target);
     Py_XDECREF(given);
     return PyErr_Occurred() ? -1 : done;
+}
+
+/* Whether ``x[index] = value``, or ``ufunc.at(x, index, value)`` if there is one, was done, for a number, or an array with a value
+for each position: 1 or 0; -1: an error. */
+static int
+rows_written(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
+{
+    PyObject *plain = without_lists(index);
+    const int done = plain == NULL ? -1 : rows_put(x, plain, value, ufunc);
+    Py_XDECREF(plain);
+    return done;
 }
 
 /* The lazy scalar of one element, recorded: what gives the element of a device array of it without axes, which is a view of
