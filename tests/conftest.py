@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -33,8 +35,27 @@ if TWO_DEVICES:
 _FIRST = {"test_speedups.py", "test_many_arrays.py", "test_machine.py"}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+#: A file of tests that names one of these depends on the Python version, or on what is installed beside one of them.
+_ON_EACH = re.compile("version_info|torch|IPython|ipykernel|notebook|nbclient|sphinx|nvrtc|pyright")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--share", metavar="K/N", help="the K-th of N parts of the tests, for runs under N versions of "
+                     "Python; each has all that depends on the version, or that --whole names")
+    parser.addoption("--whole", action="append", default=[], metavar="PATH", help="tests that no other run has")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in _FIRST)
+    if share := config.getoption("--share"):
+        part, parts = map(int, share.split("/"))
+        whole = tuple(config.getoption("--whole"))
+        on_each = {path: bool(_ON_EACH.search(path.read_text())) for path in {item.path for item in items}}
+        left = [item for item in items if not (on_each[item.path] or item.nodeid.startswith(whole)
+                                               or zlib.crc32(item.nodeid.encode()) % parts == part - 1)]
+        config.hook.pytest_deselected(items=left)
+        gone = {id(item) for item in left}
+        items[:] = [item for item in items if id(item) not in gone]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -19,13 +19,14 @@ class Subclass(list):
 
 VALUES = np.arange(60.0).reshape(5, 4, 3)
 INDEXES = {
-    "one": [2], "two": [3, 1], "the same twice": [1, 1, 0], "from the end": [-1, 0, -5], "even": [0, 2, 4], "turned": [4, 3, 2],
-    "empty": [], "booleans": [True, False, True, True, False], "mixed": [True, 0, 1], "NumPy's": [np.int64(3), np.int8(1)],
-    "an enumeration's": [Place.SECOND, 0], "a subclass": Subclass([1, 2]), "nested": [[1, 2], [0, 4]],
-    "a tuple within": [(1, 2)], "beyond": [0, 5], "before": [-6], "too large": [1 << 70], "floats": [1.0, 2.0],
-    "beside a slice": (slice(None), [1, 3]), "after a number": (2, [0, 3]), "two lists": ([1, 2, 2], [0, 3, 3]),
-    "broadcast": ([1, 2], [[0], [3]]), "of other lengths": ([1, 2, 3], [0, 1]), "a list and a number": ([3, 0], 2),
-    "with an ellipsis": (..., [0, 2]), "with a new axis": (None, [0, 2]), "a list and an array": ([0, 1], np.array([2, 3])),
+    "one": [2], "two": [3, 1], "the same twice": [1, 1, 0], "from the end": [-1, 0, -5], "even": [0, 2, 4],
+    "turned": [4, 3, 2], "empty": [], "booleans": [True, False, True, True, False], "mixed": [True, 0, 1],
+    "NumPy's": [np.int64(3), np.int8(1)], "an enumeration's": [Place.SECOND, 0], "a subclass": Subclass([1, 2]),
+    "nested": [[1, 2], [0, 4]], "a tuple within": [(1, 2)], "beyond": [0, 5], "before": [-6], "too large": [1 << 70],
+    "floats": [1.0, 2.0], "beside a slice": (slice(None), [1, 3]), "after a number": (2, [0, 3]),
+    "two lists": ([1, 2, 2], [0, 3, 3]), "broadcast": ([1, 2], [[0], [3]]), "of other lengths": ([1, 2, 3], [0, 1]),
+    "a list and a number": ([3, 0], 2), "with an ellipsis": (..., [0, 2]), "with a new axis": (None, [0, 2]),
+    "a list and an array": ([0, 1], np.array([2, 3])),
 }
 
 

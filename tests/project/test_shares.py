@@ -1,0 +1,26 @@
+"""Each test is in a share of the tests, and what depends on the Python version in each."""
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOME = ["tests/settings", "tests/errors", "tests/storage/test_machine.py"]
+WHOLE = "tests/settings/test_options.py"
+
+
+def collected(*arguments):
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *SOME, *arguments]
+    lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    return {line for line in lines if "::" in line}
+
+
+def test_the_shares_are_all_of_the_tests():
+    one, other = (collected(f"--share={part}/2", f"--whole={WHOLE}") for part in (1, 2))
+    assert one | other == collected()
+    on_each = one & other
+    for kind in ("tests/storage/test_machine.py", WHOLE):
+        assert any(name.startswith(kind) for name in on_each)
+        assert not any(name.startswith(kind) for name in (one | other) - on_each)
+    assert one - on_each and other - on_each
