@@ -524,6 +524,8 @@ class Machine(RuleBasedStateMachine):
         if value is None:
             b = self.pick(m, "lazy", "alias")
             require(tame(b.model))
+            # C leaves it open what a negative number is cast to among unsigned integers (docs/limits.rst).
+            require(a.model.dtype.kind != "u" or b.model.dtype.kind not in "fc" or not np.any(b.model.real < 0))
             # An ndarray's own assignment words otherwise, and finds in another order, what is wrong with a value that
             # is no ndarray.
             require(a.kind == "lazy" or b.kind == "alias" or not (isinstance(key, (int, tuple)) and b.model.ndim)
