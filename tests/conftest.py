@@ -36,7 +36,8 @@ _FIRST = {"test_speedups.py", "test_many_arrays.py", "test_machine.py"}
 
 
 #: A file of tests that names one of these depends on the Python version, or on what is installed beside one of them.
-_ON_EACH = re.compile("version_info|torch|IPython|ipykernel|notebook|nbclient|sphinx|nvrtc|pyright")
+_ON_EACH = re.compile(r"version_info|torch|IPython|ipykernel|notebook|nbclient|sphinx|nvrtc|pyright"
+                      r"|(importorskip|find_spec)\(.cupy")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

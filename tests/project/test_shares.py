@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SOME = ["tests/settings", "tests/errors", "tests/storage/test_machine.py"]
+SOME = ["tests/settings", "tests/errors", "tests/storage/test_machine.py", "tests/array/test_attributes.py"]
 WHOLE = "tests/settings/test_options.py"
 
 
@@ -20,7 +20,8 @@ def test_the_shares_are_all_of_the_tests():
     one, other = (collected(f"--share={part}/2", f"--whole={WHOLE}") for part in (1, 2))
     assert one | other == collected()
     on_each = one & other
-    for kind in ("tests/storage/test_machine.py", WHOLE):
+    # What names a version, what needs CuPy, which is installed beside one version alone, and what is asked for.
+    for kind in ("tests/storage/test_machine.py", "tests/array/test_attributes.py", WHOLE):
         assert any(name.startswith(kind) for name in on_each)
         assert not any(name.startswith(kind) for name in (one | other) - on_each)
     assert one - on_each and other - on_each

@@ -1,6 +1,8 @@
 """Parts of an array that is current on both sides are written on the device again and again."""
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -92,27 +94,16 @@ def test_what_the_host_computed_in_it_is_sent_once_and_has_no_account_then(pair,
     assert np.array_equal(np.asarray(x), plain)
 
 
-def test_what_an_alias_wrote_that_is_gone_is_sent_once_and_has_no_account_then(pair):
+@pytest.mark.parametrize("forbidden", [False, True])
+def test_what_an_alias_wrote_that_is_gone_is_sent_once_unless_that_is_forbidden(pair, forbidden):
     x, plain, y = pair
     alias = np.asarray(x)
     alias[-1] = plain[-1] = 7
     del alias
-    with lazyarray.trace() as events:
+    with lazyarray.trace() as events, lazyarray.no_transfers() if forbidden else contextlib.nullcontext():
         for _ in range(4):
             x[100:-5000] = y[:SIZE - 5100]
     plain[100:-5000] = 0.5
-    assert sum(event.kind == "upload" for event in events) == 1
-    assert x._self_storage.device_only
-    assert np.array_equal(np.asarray(x), plain)
-
-
-def test_it_is_not_sent_where_that_is_forbidden(pair):
-    x, plain, y = pair
-    alias = np.asarray(x)
-    alias[-1] = plain[-1] = 7
-    del alias
-    with lazyarray.no_transfers():
-        for _ in range(4):
-            x[100:-5000] = y[:SIZE - 5100]
-    plain[100:-5000] = 0.5
+    assert sum(event.kind == "upload" for event in events) == (not forbidden)
+    assert x._self_storage.device_only is not forbidden     # then there is no account to keep
     assert np.array_equal(np.asarray(x), plain)
