@@ -82,7 +82,10 @@ def note(node: Node) -> None:
     came since. A loop that reads parts of the same arrays again and again has been counted.
     """
     sizes = kept.sizes
-    if all(sizes.get(name) == nbytes for name, nbytes in node.large):
+    for name, nbytes in node.large:
+        if sizes.get(name, 0) < nbytes:     # more are known where another storage had that name, which is gone
+            break
+    else:
         return
     with holding(lock):
         _count(node)

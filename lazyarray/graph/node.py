@@ -135,6 +135,14 @@ class Node(Unique):
             self.device.failed(error)
             raise
 
+    def copied(self) -> Leaf | None:
+        """What it is a copy of, if it waits and is nothing but the copy of one element."""
+        operands, step = self.operands, self.step
+        if self.array is None and len(operands) == 1 and self.size == 1 and type(leaf := operands[0]) is Leaf and (
+                leaf.mode == "flat" and step.name == "astype" and step.inputs == (step.output,)):
+            return leaf
+        return None
+
     def on_host(self) -> Any:
         """NumPy's array of it, new, if the host is to compute it: it needs nothing of the device, and is small."""
         if not self.described:

@@ -32,6 +32,7 @@ from .writeable import writeable
 
 if TYPE_CHECKING:
     from ..devices import Device
+    from ..events.event import Kind
 
 if TYPE_CHECKING:
     _Proxy = np.ndarray     # so that it may go where a program says ndarray, as `isinstance` allows
@@ -698,8 +699,28 @@ def value_of(s: ScalarHandle, why: str = "value of a scalar") -> np.generic:
                     s._self_base = None
                 kind = "synchronise" if transfer.steering.get() else "materialise"
                 with storage.place():
-                    value = s._self_value = transfer.to_host(storage.device, device_of(s, why), why, kind)[()]
+                    value = _element_of(storage, why, kind)
+                    if value is None:
+                        value = transfer.to_host(storage.device, device_of(s, why), why, kind)[()]
+                    s._self_value = value
     return value
+
+
+def _element_of(storage: Any, why: str, kind: Kind) -> Any:
+    """The value of an element whose copy on the device waits: it is fetched from where it is, without a kernel.
+
+    None where it is not such, or somebody writes it: its copy is computed before it is written.
+    """
+    node = storage.pending
+    leaf = None if node is None else node.copied()
+    if leaf is None:
+        return None
+    source, current = leaf.storage, storage.device.stream()
+    writes = source.writes
+    if not source.clean or source.foreign or source.loans or not (source.stream is current or source.stream == current):
+        return None
+    value = transfer.to_host(storage.device, leaf.array, why, kind)[()]
+    return value if source.clean and source.writes == writes and not (source.foreign or source.loans) else None
 
 
 class Comparison:
