@@ -169,6 +169,38 @@ look_at(PyArrayObject *array)
     return found;
 }
 
+/* From the lowest to the highest of few positions, so many numbers are marked at most to find out whether one comes twice. */
+#define MOST_MARKED 65536
+
+/* Whether few positions along an axis, which were looked at, name none twice; -1: an error. */
+static int
+are_each_once(const Along *along)
+{
+    unsigned char seen[MOST_MARKED / 8];
+    for (Py_ssize_t i = 0; i < along->count; i++) {
+        PyArrayObject *few = few_on_host(along->index[i]);
+        const Reach reach = along->looked[i].reach;
+        if (few == NULL && PyErr_Occurred())
+            return -1;
+        if (few == NULL || !along->looked[i].done || (reach.low < 0 && reach.high >= 0) || reach.high - reach.low >= MOST_MARKED)
+            continue;
+        const Py_ssize_t count = PyArray_SIZE(few), step = PyArray_NDIM(few) == 1 ? PyArray_STRIDE(few, 0) : PyArray_ITEMSIZE(few);
+        const char *at = PyArray_BYTES(few);
+        int once = 1;
+        memset(seen, 0, (reach.high - reach.low) / 8 + 1);
+        for (Py_ssize_t k = 0; once && k < count; k++, at += step) {
+            const npy_int64 one = PyArray_ITEMSIZE(few) == 8 ? *(const npy_int64 *)at : *(const npy_int32 *)at;
+            const npy_int64 place = one - reach.low;
+            once = one >= reach.low && one <= reach.high && !(seen[place / 8] >> place % 8 & 1);
+            if (once)
+                seen[place / 8] |= (unsigned char)(1 << place % 8);
+        }
+        if (once)
+            return 1;
+    }
+    return 0;
+}
+
 /* Whether the positions of an index lie within the axes, as far as that is known: 1 or 0; -1: an error. `distinct`: whether no two
 are the same. Those of the host are as they were looked at. */
 static int
@@ -762,7 +794,7 @@ rows_put(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
         open = leave_part(&along, &place.meta);
     PyArrayObject *meta = (PyArrayObject *)place.meta;
     if (open <= 0 || (open = are_within(&along, meta, &distinct)) <= 0
-            || (ufunc == NULL && is_array && !distinct && sole_index(&along) < 0)
+            || (ufunc == NULL && is_array && !distinct && (open = sole_index(&along) >= 0 ? 1 : are_each_once(&along)) <= 0)
             || (ufunc != NULL && !is_combined(ufunc, meta))
             || (open = compute_first(x, place.storage)) < 0 || (open = see_place(&place, 0)) <= 0
             || (open = note_positions(&reads, &place, &along)) < 0
@@ -770,6 +802,7 @@ rows_put(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
             /* of what is as it was noted; a maximum is one of both */
             || (ufunc != py.add && !light && (open = keep_reach(&place, value)) < 0)
             || (open = stamp_along(&along, stamps)) < 0 || (open = are_within(&along, meta, &distinct)) <= 0
+            || (ufunc == NULL && is_array && !distinct && (distinct = are_each_once(&along)) < 0)
             || (keys = positions_of(&along, meta, got(place.storage, S.device), place.stream, ufunc == NULL, &alike)) == NULL
             || (ufunc == NULL && is_array && !alike)        /* of those that are broadcast Python knows which are distinct */
             || (open = are_still(&along, stamps, 0)) <= 0

@@ -265,7 +265,7 @@ COMPOSED: dict[Any, Any] = {
     **_of("average", "a weights"),
     **_of("sinc isposinf isneginf isreal iscomplex fix trapezoid", "x y"),
     **_of("angle", "z"), **_of("unwrap", "p"),
-    **_of("sort_complex roll real_if_close", "a"), **_of("ix_", "=args"),
+    **_of("sort_complex roll real_if_close", "a"),
     **_of("diag_indices_from tril_indices_from triu_indices_from", "arr"),
     **_of("histogram2d", ""),
     **_of("sqrt log log2 log10 logn power arccos arcsin arctanh", "n x p", np.emath),

@@ -243,10 +243,21 @@ def _part(func: Callable[..., Any], name: str) -> Callable[..., Any]:
 def diag(v: Any, k: Any = 0) -> Any:
     x, k = as_lazy(v), steering(k, "k", np.diag)
     if handles.meta_of(x).ndim == 1:
-        return handles.wrap(devices.current(), devices.current().xp.diag(handles.operand_of(x), k))
+        device, values = devices.current(), handles.operand_of(x)
+        n = values.size + abs(k)
+        result = device.xp.zeros((n, n), values.dtype)
+        if values.size:
+            device.assign(result.reshape(-1)[max(k, -k * n)::n + 1][:values.size], values)
+        return handles.wrap(device, result)
     if handles.meta_of(x).ndim != 2:
         raise ValueError("Input must be 1- or 2-d.")
     return viewed(x, np.diagonal(handles.meta_of(x), k))
+
+
+def ix_(*args: Any) -> Any:
+    """NumPy's own, which makes a view of each that is no mask. One of an array of the host stays there."""
+    return tuple([found if handles.is_array(found) or type(given) is np.ndarray and given.dtype != bool else as_lazy(found)
+                  for given, found in zip(args, views.undispatched(np.ix_)(*args))])
 
 
 _OF_THE_FIRST = (
@@ -258,7 +269,7 @@ VIEWS: dict[Any, Callable[..., Any]] = {
     **{func: viewing(func) for func in _OF_THE_FIRST},
     **{func: _each(func) for func in (np.atleast_1d, np.atleast_2d, np.atleast_3d)},
     np.broadcast_arrays: broadcast_arrays, np.reshape: reshape, np.ravel: ravel,
-    np.real: _part(np.real, "real"), np.imag: _part(np.imag, "imag"), np.diag: diag,
+    np.real: _part(np.real, "real"), np.imag: _part(np.imag, "imag"), np.diag: diag, np.ix_: ix_,
 }
 if hasattr(np, "unstack"):      # NumPy 2.1
     VIEWS[np.unstack] = unstack

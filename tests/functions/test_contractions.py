@@ -1,6 +1,8 @@
 """Einstein sums by plans of products: values, which texts they are for, and that nothing else is read then."""
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -42,17 +44,39 @@ def test_values(text, dtype):
     agree(text, arrays)
     agree(text, [x.T.copy().T for x in arrays])
     agree(text, [x[::-1] if x.ndim else x for x in arrays])
-    if len(arrays) == 2:
-        for optimize in (True, "greedy", "optimal"):
-            agree(text, arrays, optimize=optimize)
+    for optimize in (True, "greedy", "optimal"):
+        agree(text, arrays, optimize=optimize)
 
 
-@given(st.lists(st.lists(st.sampled_from("abcdefg"), max_size=4, unique=True), min_size=2, max_size=4), st.randoms())
+@given(st.lists(st.lists(st.sampled_from("abcdefg"), max_size=4, unique=True), min_size=2, max_size=5), st.randoms())
 def test_any_text(terms, random):
     labels = sorted(set().union(*terms))
     output = random.sample(labels, random.randint(0, len(labels)))
     text = ",".join(map("".join, terms)) + random.choice(["", "->" + "".join(output)])
     agree(text, operands(text))
+    agree(text, operands(text), optimize=random.choice([True, "greedy", "optimal"]))
+
+
+def test_several_operands_go_two_by_two(monkeypatch):
+    whole = []
+    monkeypatch.setattr(lazyarray.device().xp, "einsum", lambda *args, **kwargs: whole.append(args))
+    agree("cpi,cij,cpj->p", operands("cge,ceb,cgb->g"), optimize=True)
+    assert not whole
+
+
+@pytest.mark.parametrize(("text", "arrays"), [
+    ("aa,ab,bc->c", [np.ones((2, 2)), np.ones((2, 3)), np.ones((3, 2))]),
+    ("...a,ab,bc", [np.ones((4, 2)), np.ones((2, 3)), np.ones((3, 2))]),
+    ("ab,bc,cd->aad", [np.ones((2, 3)), np.ones((3, 4)), np.ones((4, 2))]),
+    ("ab,ab,b->", [np.ones((1, 3)), np.ones((2, 3)), np.ones(3)])])
+def test_several_operands_that_are_left_to_numpy(text, arrays):
+    try:
+        np.einsum(text, *arrays, optimize=True)
+    except ValueError as error:
+        with pytest.raises(ValueError, match=re.escape(str(error))):
+            np.einsum(text, *map(lazyarray.asarray, arrays), optimize=True)
+    else:
+        agree(text, arrays, optimize=True)
 
 
 @pytest.mark.parametrize(("text", "ndims"), [

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,52 @@ def _is_plain(optimize: Any, count: int) -> bool:
         optimize is True or type(optimize) is str and optimize in ("greedy", "optimal"))
 
 
+_SUBSCRIPTS = re.compile(r"([a-zA-Z]*(?:,[a-zA-Z]*)*)(?:->([a-zA-Z]*))?")
+
+
+@functools.lru_cache(1024)
+def _steps_in_order(subscripts: str, shapes: tuple[tuple[int, ...], ...], optimize: bool | str) -> tuple[Any, ...]:
+    """The contractions that NumPy's ``einsum_path`` makes of one, in turn: which operands go, each result behind those
+    that are left, and their subscripts. Empty: there are none but the whole.
+    """
+    found = _SUBSCRIPTS.fullmatch(subscripts.replace(" ", ""))
+    path = () if found is None else np.einsum_path(
+        subscripts, *[np.broadcast_to(0.0, shape) for shape in shapes], optimize=optimize)[0][1:]
+    if found is None or len(path) < 2:
+        return ()
+    terms, output = found[1].split(","), found[2]
+    if output is None:
+        labels = "".join(terms)
+        output = "".join(sorted(label for label in set(labels) if labels.count(label) == 1))
+    lengths = {label: n for term, shape in zip(terms, shapes) for label, n in zip(term, shape)}
+    steps = []
+    for together in path:
+        places = sorted(together, reverse=True)
+        given = [terms.pop(i) for i in places]
+        needed = set(output).union(*terms)
+        kept = "".join(sorted(needed.intersection("".join(given)), key=lambda label: (lengths[label], label)))
+        terms.append(kept if terms else output)
+        steps.append((tuple(places), ",".join(given) + "->" + terms[-1]))
+    return tuple(steps)
+
+
+def _in_steps(xp: Any, subscripts: str, arrays: list[Any], optimize: Any) -> Any:
+    """``einsum`` of several operands, two by two, as ``optimize=`` says; None where that is for the library."""
+    dtype = arrays[0].dtype
+    if not (optimize is True or type(optimize) is str and optimize in ("greedy", "optimal")) or (
+            dtype.char not in "fdFD" or not all(a.dtype == dtype and a.size for a in arrays)):
+        return None
+    steps = _steps_in_order(subscripts, tuple([a.shape for a in arrays]), optimize)
+    if not steps:
+        return None
+    arrays = list(arrays)
+    for places, each in steps:
+        given = [arrays.pop(i) for i in places]
+        found = contracted(xp, each, given) if len(given) > 1 else None
+        arrays.append(xp.einsum(each, *given) if found is None else found)
+    return arrays[0]
+
+
 def _is_view(subscripts: str) -> bool:
     """Whether a sum over one operand adds nothing up."""
     given, arrow, output = subscripts.partition("->")
@@ -103,6 +150,9 @@ def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, *
         operands[1:] = arrays = [array(xp, o) for o in operands[1:]]
         if out is None and not kwargs and _is_plain(optimize, len(arrays)) and (
                 found := contracted(xp, operands[0], arrays, optimize is False)) is not None:
+            return found
+        if out is None and not kwargs and len(arrays) > 2 and (
+                found := _in_steps(xp, operands[0], arrays, optimize)) is not None:
             return found
     else:
         arrays = operands[0:len(operands) // 2 * 2:2]
