@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import sys
 import threading
 
@@ -90,8 +91,18 @@ CASES = [*itertools.product(FORMS, HOMES), *itertools.product(NUMBERS, ("some", 
 WAYS = "begin", "end", "rises", "falls", "rises from the end"
 
 
+DTYPES = ["f8", "u1", "c16"]
+KINDS = ["number", "values", "one row", "recorded", "other dtype"]
+
 #: How many positions, of some shapes, and the ways to choose them.
 COUNTED = [*itertools.product((1, 2, 7, 90), WAYS), *itertools.product([(2, 3), (1, 7), (3, 2, 15)], WAYS[1:3])]
+
+
+def counted(*case):
+    """All of them at night, else every third: another third for the next case, so that each is met with each form."""
+    if os.environ.get("LAZYARRAY_NIGHTLY") == "1":
+        return COUNTED
+    return COUNTED[sum(place.index(one) for place, one in case) % 3::3]
 
 
 def positions(rng, form, shape, way):
@@ -119,13 +130,13 @@ def strides(array):
 
 
 @pytest.mark.parametrize(("form", "home"), CASES)
-@pytest.mark.parametrize("dtype", ["f8", "u1", "c16"])
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_what_is_taken_is_numpys(dtype, form, home):
     homes = HOMES[home]
     rng = np.random.default_rng(len(form))
     values = rng.integers(0, 100, SHAPE).astype(dtype)
     x = on_device(values)
-    for count, way in COUNTED:
+    for count, way in counted((DTYPES, dtype), (CASES, (form, home))):
         given = positions(rng, form, count, way)
         for _ in range(2):
             expected = values[index_of(form, given)]
@@ -136,12 +147,12 @@ def test_what_is_taken_is_numpys(dtype, form, home):
 
 
 @pytest.mark.parametrize(("form", "home"), CASES)
-@pytest.mark.parametrize("kind", ["number", "values", "one row", "recorded", "other dtype"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_assigned_is_numpys(kind, form, home):
     homes = HOMES[home]
     rng = np.random.default_rng(len(form) + len(kind))
     values = rng.integers(0, 100, SHAPE).astype("f8")
-    for count, way in COUNTED:
+    for count, way in counted((KINDS, kind), (CASES, (form, home))):
         x, expected = on_device(values), values.copy()
         given = positions(rng, form, count, way)
         if way == "begin":      # none twice
