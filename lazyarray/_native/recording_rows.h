@@ -1,7 +1,7 @@
 /* Rows that positions name, taken and written: ``x[i]`` and ``x[i, j] = value``, where the device has the array, and it is known how
 far the positions reach. What is otherwise is for `dispatch/advanced_indexing.py`. */
 
-/* Arrays of positions that an index has at most; and bytes of one that the host has, which is looked through at each use. */
+/* Arrays of positions that an index has at most; and bytes of one that the host has, which is looked at at each use. */
 #define MOST_ALONG 3
 #define MOST_LOOKED_AT (64 << 10)
 
@@ -137,19 +137,44 @@ without_lists(PyObject *index)
     return plain;
 }
 
-/* Look at such positions. */
-static Looked
-look_at(PyArrayObject *array)
+/* From the lowest to the highest position so many numbers are marked at most, to find out whether one comes twice. */
+#define MOST_MARKED 65536
+
+static npy_int64
+number_at(const char *at, int wide)
 {
-    const int is_vector = PyArray_NDIM(array) == 1;
-    const Py_ssize_t count = PyArray_SIZE(array), step = is_vector ? PyArray_STRIDE(array, 0) : PyArray_ITEMSIZE(array);
-    const char *at = PyArray_BYTES(array);
-    const int wide = PyArray_ITEMSIZE(array) == 8;
+    return wide ? *(const npy_int64 *)at : *(const npy_int32 *)at;
+}
+
+/* Whether no two of so many positions, all within a reach, are the same. */
+static int
+come_once(const char *at, Py_ssize_t count, Py_ssize_t step, int wide, const Reach *reach)
+{
+    unsigned char seen[MOST_MARKED / 8];
+    const npy_int64 most = reach->high - reach->low;
+    if (most >= MOST_MARKED)
+        return 0;
+    memset(seen, 0, most / 8 + 1);
+    for (Py_ssize_t i = 0; i < count; i++, at += step) {
+        const npy_int64 place = number_at(at, wide) - reach->low;
+        /* Beyond where another thread has written it meanwhile, without the interpreter's lock. */
+        if (place < 0 || place > most || seen[place / 8] >> place % 8 & 1)
+            return 0;
+        seen[place / 8] |= (unsigned char)(1 << place % 8);
+    }
+    return 1;
+}
+
+/* Look at so many positions, those of a vector or of an array in C order. */
+static Looked
+look_through(const char *at, Py_ssize_t count, Py_ssize_t step, int wide, int is_vector)
+{
+    const char *first = at;
     npy_int64 before = 0, distance = 0;
     int rises = 1;
     Looked found = {.done = 1, .even = is_vector};
     for (Py_ssize_t i = 0; i < count; i++, at += step) {
-        const npy_int64 one = wide ? *(const npy_int64 *)at : *(const npy_int32 *)at;
+        const npy_int64 one = number_at(at, wide);
         const npy_int64 next = (npy_int64)((npy_uint64)one - (npy_uint64)before);
         /* A sum, so that no element waits for the one before. */
         const npy_uint64 mixed = ((npy_uint64)one ^ ((npy_uint64)i * 0x9e3779b97f4a7c15u)) * 0xff51afd7ed558ccdu;
@@ -165,40 +190,47 @@ look_at(PyArrayObject *array)
         distance = next;
         before = one;
     }
-    found.reach.distinct = (rises || (found.even && count > 1 && distance != 0)) && (found.reach.low >= 0 || found.reach.high < 0);
+    if (found.reach.low >= 0 || found.reach.high < 0)
+        found.reach.distinct = rises || (found.even && count > 1 && distance != 0) || come_once(first, count, step, wide, &found.reach);
     return found;
 }
 
-/* From the lowest to the highest of few positions, so many numbers are marked at most to find out whether one comes twice. */
-#define MOST_MARKED 65536
+/* What was looked at last, the bytes of more than a few positions, and what was found: it holds for as long as they are the same. To
+compare 48 KiB takes 2 us, to look at them 25 (a Xeon, 2026-11-29). */
+#define LEAST_KEPT 64
+#define LOOKS_KEPT 8
+static struct { char *bytes; const char *at; Py_ssize_t count; int wide, is_vector; Looked found; } looks[LOOKS_KEPT];
+static int next_look;
 
-/* Whether few positions along an axis, which were looked at, name none twice; -1: an error. */
-static int
-are_each_once(const Along *along)
+/* Look at such positions. */
+static Looked
+look_at(PyArrayObject *array)
 {
-    unsigned char seen[MOST_MARKED / 8];
-    for (Py_ssize_t i = 0; i < along->count; i++) {
-        PyArrayObject *few = few_on_host(along->index[i]);
-        const Reach reach = along->looked[i].reach;
-        if (few == NULL && PyErr_Occurred())
-            return -1;
-        if (few == NULL || !along->looked[i].done || (reach.low < 0 && reach.high >= 0) || reach.high - reach.low >= MOST_MARKED)
-            continue;
-        const Py_ssize_t count = PyArray_SIZE(few), step = PyArray_NDIM(few) == 1 ? PyArray_STRIDE(few, 0) : PyArray_ITEMSIZE(few);
-        const char *at = PyArray_BYTES(few);
-        int once = 1;
-        memset(seen, 0, (reach.high - reach.low) / 8 + 1);
-        for (Py_ssize_t k = 0; once && k < count; k++, at += step) {
-            const npy_int64 one = PyArray_ITEMSIZE(few) == 8 ? *(const npy_int64 *)at : *(const npy_int32 *)at;
-            const npy_int64 place = one - reach.low;
-            once = one >= reach.low && one <= reach.high && !(seen[place / 8] >> place % 8 & 1);
-            if (once)
-                seen[place / 8] |= (unsigned char)(1 << place % 8);
-        }
-        if (once)
-            return 1;
+    const int is_vector = PyArray_NDIM(array) == 1, wide = PyArray_ITEMSIZE(array) == 8;
+    const Py_ssize_t count = PyArray_SIZE(array), size = PyArray_ITEMSIZE(array);
+    const Py_ssize_t step = is_vector ? PyArray_STRIDE(array, 0) : size;
+    const char *at = PyArray_BYTES(array);
+    int k = 0;
+    if (count < LEAST_KEPT || step != size)
+        return look_through(at, count, step, wide, is_vector);
+    while (k < LOOKS_KEPT && (looks[k].at != at || looks[k].count != count || looks[k].wide != wide || looks[k].is_vector != is_vector))
+        k++;
+    if (k < LOOKS_KEPT && memcmp(looks[k].bytes, at, count * size) == 0)
+        return looks[k].found;
+    if (k == LOOKS_KEPT)
+        next_look = (k = next_look) + 1 < LOOKS_KEPT ? next_look + 1 : 0;
+    char *bytes = PyMem_RawRealloc(looks[k].bytes, count * size);
+    if (bytes == NULL) {
+        looks[k].at = NULL;
+        return look_through(at, count, step, wide, is_vector);
     }
-    return 0;
+    memcpy(bytes, at, count * size);        /* what is looked at is what is kept, whoever writes meanwhile */
+    looks[k].bytes = bytes;
+    looks[k].at = at;
+    looks[k].count = count;
+    looks[k].wide = wide;
+    looks[k].is_vector = is_vector;
+    return looks[k].found = look_through(bytes, count, size, wide, is_vector);
 }
 
 /* Whether the positions of an index lie within the axes, as far as that is known: 1 or 0; -1: an error. `distinct`: whether no two
@@ -794,7 +826,7 @@ rows_put(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
         open = leave_part(&along, &place.meta);
     PyArrayObject *meta = (PyArrayObject *)place.meta;
     if (open <= 0 || (open = are_within(&along, meta, &distinct)) <= 0
-            || (ufunc == NULL && is_array && !distinct && (open = sole_index(&along) >= 0 ? 1 : are_each_once(&along)) <= 0)
+            || (ufunc == NULL && is_array && !distinct && sole_index(&along) < 0)
             || (ufunc != NULL && !is_combined(ufunc, meta))
             || (open = compute_first(x, place.storage)) < 0 || (open = see_place(&place, 0)) <= 0
             || (open = note_positions(&reads, &place, &along)) < 0
@@ -802,7 +834,6 @@ rows_put(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
             /* of what is as it was noted; a maximum is one of both */
             || (ufunc != py.add && !light && (open = keep_reach(&place, value)) < 0)
             || (open = stamp_along(&along, stamps)) < 0 || (open = are_within(&along, meta, &distinct)) <= 0
-            || (ufunc == NULL && is_array && !distinct && (distinct = are_each_once(&along)) < 0)
             || (keys = positions_of(&along, meta, got(place.storage, S.device), place.stream, ufunc == NULL, &alike)) == NULL
             || (ufunc == NULL && is_array && !alike)        /* of those that are broadcast Python knows which are distinct */
             || (open = are_still(&along, stamps, 0)) <= 0

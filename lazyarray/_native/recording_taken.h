@@ -46,7 +46,7 @@ see_position(PyObject *index, const Looked *looked, Seen *s, int *flat)
     PyArrayObject *few = few_on_host(index);
     const int is_range = few != NULL && (!PyArray_IS_C_CONTIGUOUS(few) || (looked->done ? looked->even : look_at(few).even));
     s->what = Py_TYPE(index) == types.LazyNdarray && !is_range && !PyErr_Occurred() ? see(index, s) : NONE;
-    if ((s->what != WHOLE && s->what != VIEW) || s->brought != (few != NULL) || !PyArray_DescrCheck(s->form.dtype)
+    if ((s->what != WHOLE && s->what != VIEW) || (s->brought && few == NULL) || !PyArray_DescrCheck(s->form.dtype)
             || strchr("bhilqBHIL", ((PyArray_Descr *)s->form.dtype)->type) == NULL || PyTuple_GET_SIZE(s->form.shape) == 0)
         return -!!PyErr_Occurred();
     if (s->what == WHOLE || s->brought)
