@@ -679,20 +679,6 @@ become_recorded(PyObject *x, PyObject *result, Place *read, Reads *reads)
 
 /* -- ``x += y`` ---------------------------------------------------------------------------------------------------- */
 
-/* Whether small memory that nobody else knows of is left for new one: what comes next is computed, or written, by one kernel with
-what this was to be. Large memory is not: for a time there would be twice as much. */
-static int
-is_left_for_new(PyObject *x, PyObject *storage, PyObject *meta)
-{
-    if (PyArray_NBYTES((PyArrayObject *)meta) >= limits.LARGE || got(storage, S.clean) != Py_True || got(x, X.base) != Py_None)
-        return 0;
-    int free = is_on_device_alone(storage);
-    if (free > 0)
-        free = is_set_to(storage, text.compacts, Py_None);
-    const Py_ssize_t leaves = free > 0 ? count_leaves(x, storage) : -1;
-    return free < 0 ? -1 : leaves >= 0 && Py_REFCNT(storage) == 2 + leaves;     /* `x`, and the place */
-}
-
 PyDoc_STRVAR(updated_doc, "updated(ufunc, inputs, out, /)\n--\n\n"
 "``ufunc(*inputs, out=out)``, written by a kernel, or recorded where nobody can tell: `out`. None: it is for Python.");
 
@@ -723,12 +709,9 @@ updated(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         if (note_read(&reads, &place, one) < 0)
             goto end;
     }
-    int whole = meta == got(storage, S.root_view) && is_writable((PyArrayObject *)meta) && !held;
-    if (whole && !waits && (waits = is_left_for_new(x, storage, meta)) < 0)
+    if ((alone = waits ? is_sole(got(storage, S.device)) : 0) < 0)      /* with several, what is written stays where it is */
         goto end;
-    if ((alone = whole && waits ? is_sole(got(storage, S.device)) : 0) < 0)      /* with several, what is written stays where it is */
-        goto end;
-    whole = alone;
+    const int whole = alone && meta == got(storage, S.root_view) && is_writable((PyArrayObject *)meta) && !held;
     PyObject *before = whole ? Py_None : got(storage, S.pending);
     if (before != Py_None) {
         Py_INCREF(before);

@@ -256,8 +256,9 @@ def diag(v: Any, k: Any = 0) -> Any:
 
 def ix_(*args: Any) -> Any:
     """NumPy's own, which makes a view of each that is no mask. One of an array of the host stays there."""
-    return tuple([found if handles.is_array(found) or type(given) is np.ndarray and given.dtype != bool else as_lazy(found)
-                  for given, found in zip(args, views.undispatched(np.ix_)(*args))])
+    found = zip(args, views.undispatched(np.ix_)(*args))
+    return tuple([x if handles.is_array(x) or type(given) is np.ndarray and given.dtype != bool else as_lazy(x)
+                  for given, x in found])
 
 
 _OF_THE_FIRST = (

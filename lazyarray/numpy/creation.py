@@ -240,9 +240,17 @@ def _of_arrays(func: Callable[..., Any]) -> Callable[..., Any]:
 
     def create(*args: Any, **kwargs: Any) -> Any:
         given = list(args)
-        given[which] = [a if handles.is_lazy(a) or _is_subclass(a) else asarray(a) for a in given[which]]
+        given[which] = [a if handles.is_lazy(a) or _is_subclass(a) else convert(a) for a in given[which]]
         return func(*given, **kwargs)
+
+    convert = _positions if func is _np.ix_ else asarray
     return create
+
+
+def _positions(a: Any) -> Any:
+    """The lazy array of an index; a list without any is one of integers."""
+    found = asarray(a)
+    return found if found.size or isinstance(a, _np.ndarray) else asarray(a, _np.intp)
 
 
 def _on_host(func: Callable[..., Any]) -> Callable[..., Any]:

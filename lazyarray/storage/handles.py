@@ -716,11 +716,12 @@ def _element_of(storage: Any, why: str, kind: Kind) -> Any:
     if leaf is None:
         return None
     source, current = leaf.storage, storage.device.stream()
-    writes = source.writes
     if not source.clean or source.foreign or source.loans or not (source.stream is current or source.stream == current):
         return None
+    writes = source.writes
     value = transfer.to_host(storage.device, leaf.array, why, kind)[()]
-    return value if source.clean and source.writes == writes and not (source.foreign or source.loans) else None
+    unwritten = node.array is None and source.clean and source.writes == writes     # who writes computes the copy first
+    return value if unwritten and not (source.foreign or source.loans) else None
 
 
 class Comparison:

@@ -504,3 +504,15 @@ class TestConsumers:
         )
         environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
         subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=True, timeout=120)
+
+
+@pytest.mark.parametrize("given", [
+    ([1, 2], []), ([1, 2], [3, 4]), ([True, False, True, False, False], [1]), (np.array([1, 3]), [0]),
+    (range(2), (1, 2)), (np.array([], "f8"), [1])], ids=str)
+def test_positions_along_axes(given):
+    host, found = np.ix_(*given), xnp.ix_(*given)
+    assert type(found) is tuple and all(type(x) is lazyarray.LazyNdarray for x in found)
+    assert [(x.dtype, x.shape, x.tolist()) for x in found] == [(x.dtype, x.shape, x.tolist()) for x in host]
+    lazy = [lazyarray.asarray(x) if isinstance(x, np.ndarray) else x for x in given]
+    if any(isinstance(x, np.ndarray) for x in given):
+        assert [x.tolist() for x in np.ix_(*lazy)] == [x.tolist() for x in host]
