@@ -101,17 +101,53 @@ made_small(PyObject *func, PyObject *args, PyObject *kwargs)
     return lazy;
 }
 
-/* What is known of ``arange``: where it ends, and that no two elements are equal. */
+/* What is known of ``arange``: where it begins and ends, and that no two elements are equal. */
 static int
-note_count(PyObject *x, PyObject *step, Py_ssize_t size)
+note_series(PyObject *x, PyObject *dtype, Py_ssize_t first, Py_ssize_t size)
 {
     PyObject *storage = got(x, X.storage), *writes = PyObject_GetAttr(storage, text.writes), *facts;
-    facts = writes == NULL ? NULL : Py_BuildValue("(O{O(nnO)OO})", writes, text.bounds, (Py_ssize_t)0, size - 1, got(step, P.output),
+    facts = writes == NULL ? NULL : Py_BuildValue("(O{O(nnO)OO})", writes, text.bounds, first, first + size - 1, dtype,
                                                   text.distinct, Py_True);
     const int failed = facts == NULL || PyObject_SetAttr(storage, text.facts, facts) < 0;
     Py_XDECREF(facts);
     Py_XDECREF(writes);
     return failed ? -1 : 0;
+}
+
+static PyObject *sourced(PyObject *module, PyObject *const *given, Py_ssize_t nargs);
+
+/* ``arange(start, stop)`` of whole numbers: what ``arange(stop - start)`` becomes, and a number more. */
+static PyObject *
+series_from(PyObject *func, PyObject *args, PyObject *kwargs)
+{
+    Py_ssize_t start = 0, stop = 0, size = 0;
+    PyObject *first = PyTuple_GET_ITEM(args, 0), *count, *whole, *result = NULL;
+    const int known = PyLong_CheckExact(first) ? size_of(first, &start) > 0 && size_of(PyTuple_GET_ITEM(args, 1), &stop) > 0 : 0;
+    if (PyErr_Occurred())
+        return NULL;
+    if (!known || __builtin_sub_overflow(stop, start, &size) || size < 1 || size > limits.LARGE_RESULT / 8)
+        Py_RETURN_NONE;
+    if (size * 8 <= small_bytes) {
+        result = made_small(func, args, kwargs);
+        return result != NULL || PyErr_Occurred() ? result : Py_NewRef(Py_None);
+    }
+    if ((count = Py_BuildValue("(n)", size)) == NULL)
+        return NULL;
+    PyObject *const given[] = {func, count, kwargs};
+    whole = sourced(NULL, given, 3);
+    Py_DECREF(count);
+    if (whole == NULL || whole == Py_None || start == 0)
+        return whole;
+    result = PyNumber_Add(whole, first);
+    Py_DECREF(whole);
+    if (result != NULL && Py_TYPE(result) == types.LazyNdarray && Py_TYPE(got(result, X.storage)) == types.Storage) {
+        PyObject *dtype = dtype_of_lazy(result);
+        const int noted = dtype == NULL ? -1 : note_series(result, dtype, start, size);
+        Py_XDECREF(dtype);
+        if (noted < 0)
+            Py_CLEAR(result);
+    }
+    return result;
 }
 
 PyDoc_STRVAR(sourced_doc, "sourced(func, args, kwargs, /)\n--\n\n"
@@ -128,6 +164,8 @@ sourced(PyObject *Py_UNUSED(module), PyObject *const *given, Py_ssize_t nargs)
     PyObject *result = NULL, *shape = NULL, *count = NULL, *value = asked == NULL || !fills ? NULL : PyTuple_GET_ITEM(given[1], 1);
     if (asked == NULL || (value != NULL && !PyFloat_CheckExact(value) && !PyLong_CheckExact(value) && !PyBool_Check(value)))
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    if (given[0] == py.arange && PyLong_CheckExact(asked))
+        return series_from(given[0], given[1], given[2]);
     PyObject *first = PyTuple_GET_ITEM(given[1], 0), *prototype = prototype_of(first), *source = NULL, *node = NULL, *key, *device, *step;
     const int possible = PyErr_Occurred() ? -1 : is_put_off();
     Py_ssize_t size;
@@ -156,7 +194,7 @@ sourced(PyObject *Py_UNUSED(module), PyObject *const *given, Py_ssize_t nargs)
         goto end;
     const Form form = {shape, Py_False, count, got(step, P.output)};
     if ((node = made_node(device, step, operands, &form, 1, no_arguments, Py_False)) != NULL
-            && (result = array_of(node, Py_None)) != NULL && kind == OF_COUNT && note_count(result, step, size) < 0)
+            && (result = array_of(node, Py_None)) != NULL && kind == OF_COUNT && note_series(result, got(step, P.output), 0, size) < 0)
         Py_CLEAR(result);
 end:
     Py_XDECREF(prototype);

@@ -126,6 +126,8 @@ def arange(*args: Any, **kwargs: Any) -> Any:
     chain = _chain_of(steps_of_range(n, head))
     if head is PLAIN:
         _keep(chain, np.arange, None, COUNT)
+    elif (np.arange, None) not in sources and head.dtype == PLAIN.dtype:     # one from another number on is made of it
+        _keep(_chain_of(steps_of_range(n, PLAIN)), np.arange, None, COUNT)
     return chain.array()
 
 
