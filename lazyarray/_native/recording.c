@@ -14,6 +14,7 @@ computes. Instances are reached through the offsets of their __slots__, so the c
 
 #include "recording_slots.h"
 #include "recording_locks.h"
+#include "recording_context.h"
 #include "recording_buffers.h"
 #include "recording_fortran.h"
 #include "recording_nodes.h"
@@ -112,6 +113,7 @@ static PyMethodDef methods[] = {
     {"home", home, METH_O, home_doc},
     {"lone", lone, METH_O, lone_doc},
     {"move", FAST(move), METH_FASTCALL, move_doc},
+    {"with_variable", FAST(with_variable), METH_FASTCALL, with_variable_doc},
     {"small", FAST(small), METH_FASTCALL, small_doc},
     {"large", FAST(large), METH_FASTCALL, large_doc},
     {"stop", stop, METH_NOARGS, PyDoc_STR("stop()\n--\n\nRecord nothing any more: in a forked child.")},
@@ -145,7 +147,7 @@ PyInit_recording(void)
     unit = PyLong_FromLong(1);
     waiting = PyList_New(0);
     PyObject *module = no_arguments == NULL || zero == NULL || now == NULL || unit == NULL || waiting == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 44) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 45) < 0)
         Py_CLEAR(module);
     if (module != NULL && (PyModule_AddIntMacro(module, REFLECTED) < 0 || PyModule_AddIntMacro(module, IN_PLACE) < 0
             || PyModule_AddIntMacro(module, ASSIGNS) < 0 || PyModule_AddIntMacro(module, BROADCASTS) < 0

@@ -1,11 +1,15 @@
 """What a kernel is made from: steps on operands, without the arrays. Two chains of one form are one program."""
 from __future__ import annotations
 
+import contextvars
+import functools
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import _native
 from ..errors.inspection import Unique, once_made
 
 __all__ = ["Extent", "Operand", "Program", "Reduction", "Step", "cast_of", "extent_of", "reformed", "step_of"]
@@ -66,6 +70,28 @@ class Operand(NamedTuple):
     mode: str
 
 
+def _in_errstate(work: Callable[..., Any], *arguments: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return work(*arguments)
+
+
+def _made_quietly() -> Callable[..., Any]:
+    """What calls a function without floating-point warnings.
+
+    Before Python 3.12 the collector may run as `numpy.errstate` is entered, and a finaliser that computes, and enters
+    it, too, ended the process: see `with_variable`. Its variable is found by its name, the one that NumPy 2 gives it.
+    """
+    if sys.version_info >= (3, 12) or _native.recording is None:
+        return _in_errstate
+    context = contextvars.copy_context()
+    context.run(np.errstate(all="ignore").__enter__)
+    found = [item for item in context.items() if item[0].name == "numpy.ufunc.extobj"]
+    return functools.partial(_native.recording.with_variable, *found[0]) if found else _in_errstate
+
+
+_quietly = _made_quietly()
+
+
 class Program:
     """Steps over one shape.
 
@@ -103,8 +129,7 @@ class Program:
         steps were recorded, and a warning would point at another line. Calls for which an error does more than warn
         are not recorded.
         """
-        with np.errstate(all="ignore"):
-            return self._run(arguments, form, xp)
+        return _quietly(self._run, arguments, form, xp)
 
     def _run(self, arguments: list[Any], form: tuple[tuple[int, ...], bool] | None, xp: Any) -> list[Any]:
         last = {}
