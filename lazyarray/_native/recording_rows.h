@@ -195,8 +195,8 @@ look_through(const char *at, Py_ssize_t count, Py_ssize_t step, int wide, int is
     return found;
 }
 
-/* What was looked at last, the bytes of more than a few positions, and what was found: it holds for as long as they are the same. To
-compare 48 KiB takes 2 us, to look at them 25 (a Xeon, 2026-11-29). */
+/* What was looked at last, the bytes of more than a few positions, and what was found: it holds for as long as they are the same.
+``x[i]`` of 6,160 positions took 97 us of the thread where they were looked through each time, and 35 since (simulated device). */
 #define LEAST_KEPT 64
 #define LOOKS_KEPT 8
 static struct { char *bytes; const char *at; Py_ssize_t count; int wide, is_vector; Looked found; } looks[LOOKS_KEPT];
