@@ -738,3 +738,10 @@ def test_the_table_of_facts_is_what_cupy_says():
     finally:
         sys.path.remove(tools)
     assert cupy_facts.collect() == facts
+
+
+@simulated_only
+@pytest.mark.parametrize("char", "?bBhHiIlLqQefdFD")
+def test_dtypes_are_numpys_own(xp, char):
+    """NumPy's ``add.at``, for one, goes a longer way for an equal one, in which other threads see half of it."""
+    assert xp.asarray(np.ones(3, char)).dtype is xp.zeros(3, char).dtype is np.dtype(char)

@@ -114,7 +114,8 @@ def _uploaded(value: Any) -> Any:
     if isinstance(value, np.ndarray) and not exports(value):
         if not value.ndim and value.dtype.kind in "fc":
             value = np.asarray(cleared(value[()]))
-        return wrap_new(value.astype(value.dtype.newbyteorder("=")))
+        # Of a native dtype as it is: NumPy goes a longer way for arrays of another one that is equal.
+        return wrap_new(value.astype(value.dtype if value.dtype.isnative else value.dtype.newbyteorder("=")))
     if type(value) in (list, tuple) and any(isinstance(item, (np.ndarray, list, tuple)) for item in value):
         return type(value)([_uploaded(item) for item in value])
     return value
