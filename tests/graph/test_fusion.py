@@ -16,7 +16,6 @@ from recorded import large_inputs, lazies, same
 
 import lazyarray
 import lazyarray.numpy as lnp
-from lazyarray.devices.program import Program
 from lazyarray.graph import memory_bound as large
 from lazyarray.graph import node as graph
 from lazyarray.storage import foreign_streams, handles
@@ -520,18 +519,6 @@ def test_ufuncs_of_a_program_s_own_are_not_kept():
 @pytest.mark.skipif(ON_CUDA, reason="C launches the kernels of programs")
 class TestWhatIsRecorded:
     """It depends on the program alone, not on what was needed before: a program that goes on compiles nothing new."""
-
-    @pytest.fixture
-    def launched(self, monkeypatch):
-        """The programs that were computed."""
-        found, run = [], Program.run
-
-        def noted(self, *args, **kwargs):
-            found.append(self)
-            return run(self, *args, **kwargs)
-
-        monkeypatch.setattr(Program, "run", noted)
-        return found
 
     @pytest.mark.parametrize("shape", [(10,), (300, 600)])
     def test_each_pass_of_a_program_computes_the_same(self, launched, shape):
