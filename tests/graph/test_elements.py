@@ -194,7 +194,7 @@ class TestElements:
 
     def test_no_other_thread_sees_half_of_add_at(self):
         """It ran on the host, the long way that NumPy goes for a dtype that is equal and not its own."""
-        before = sys.getswitchinterval()
+        before, small = sys.getswitchinterval(), _native.recording.small(95_000)
         sys.setswitchinterval(1e-5)
         try:
             x, wrong = on_device(np.zeros(400, "i8")), []
@@ -205,9 +205,10 @@ class TestElements:
                 if int(first) > int(last):
                     wrong.append((int(first), int(last)))
             writer.join()
+            assert not wrong and int(x[5]) == 150
         finally:
             sys.setswitchinterval(before)
-        assert not wrong and int(x[5]) == 150
+            _native.recording.small(small)
 
 
 @pytest.mark.parametrize("count", [3, 700])
