@@ -651,6 +651,8 @@ is_ours_alone(PyObject *kinds)
     return PyTuple_CheckExact(kinds) && PyTuple_GET_SIZE(kinds) == 1 && PyTuple_GET_ITEM(kinds, 0) == (PyObject *)types.LazyNdarray;
 }
 
+static PyObject *sourced(PyObject *module, PyObject *const *given, Py_ssize_t nargs);
+
 /* `__array_function__(x, func, types, args, kwargs)`. */
 static PyObject *
 array_function_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *names)
@@ -676,6 +678,11 @@ array_function_call(PyObject *self, PyObject *const *args, size_t flagged, PyObj
         PyObject *result = seen_by_function(args[1], args[3], args[4]);
         if (result == NULL && !PyErr_Occurred())
             result = reduced_function(args[1], args[3], args[4]);
+        if (result == NULL && !PyErr_Occurred() && (args[1] == py.zeros_like || args[1] == py.ones_like || args[1] == py.full_like)) {
+            PyObject *const given[] = {args[1], args[3], args[4]};
+            if ((result = sourced(NULL, given, 3)) == Py_None)
+                Py_CLEAR(result);
+        }
         if (result != NULL || PyErr_Occurred())
             return result;
         result = called(args[1], args[3], args[4], 1);

@@ -171,7 +171,7 @@ sourced(PyObject *Py_UNUSED(module), PyObject *const *given, Py_ssize_t nargs)
     Py_ssize_t size;
     if (possible <= 0 || (shape = shape_asked_for(first, prototype, &size)) == NULL || PyTuple_GET_SIZE(shape) == 0)
         goto end;
-    if (size * 8 <= small_bytes) {
+    if (prototype == NULL && size * 8 <= small_bytes) {
         result = made_small(given[0], given[1], given[2]);
         goto end;
     }

@@ -335,12 +335,9 @@ DIRECT: dict[Any, Direct] = {
     np.angle: Direct(_angle, "FD"), np.real_if_close: Direct(_real_if_close, "fdbBhHiIlLqQ", _NONE),
     np.outer: Direct(_of_arrays("outer", 2), _NUMBERS), np.kron: Direct(_of_arrays("kron", 2), _INEXACT),
     np.gradient: Direct(_gradient, _REALS, _NONE), np.diff: Direct(_diff, _NUMBERS),
-    np.ediff1d: Direct(_of_arrays("ediff1d", 1), _NUMBERS),
     np.tensordot: Direct(_tensordot, _INEXACT), np.linalg.matrix_power: Direct(_matrix_power, _REALS),
-    np.unwrap: Direct(_unwrap, _REALS), np.isreal: Direct(_of_arrays("isreal", 1), _ALL),
-    np.iscomplex: Direct(_of_arrays("iscomplex", 1), _ALL), np.ptp: Direct(_ptp, "fdbBhHiIlLqQ"),
+    np.unwrap: Direct(_unwrap, _REALS), np.ptp: Direct(_ptp, "fdbBhHiIlLqQ"),
     **{getattr(np, name): Direct(_without_nan(name), _REALS) for name in ("nanmean", "nanvar", "nanstd")},
     np.nancumsum: Direct(_running("nancumsum"), _REALS), np.nancumprod: Direct(_running("nancumprod"), _REALS),
     np.cov: Direct(_covariance("cov"), _REALS), np.corrcoef: Direct(_covariance("corrcoef"), _REALS),
-    **({np.fix: Direct(_of_arrays("fix", 1), _REALS)} if hasattr(np, "fix") else {}),
 }

@@ -211,6 +211,63 @@ def test_outer(dtype, layout):
         same(np.outer, a, b.astype("f4"))
 
 
+@EACH
+@DTYPES
+def test_differences(dtype, layout):
+    for shape in SHAPES:
+        x = LAYOUTS[layout](values(shape, dtype))
+        for given in ({}, {"n": 2}, {"n": -1}, {"axis": 0}, {"axis": -2}, {"axis": 3}, {"axis": None},
+                      {"n": 40}, {"n": True}, {"prepend": 0}, {"append": 2.5}):
+            same(lambda x, given=given: np.diff(x, **given), x)
+        for given in ({}, {"to_end": 3}, {"to_begin": [1, 2]}):
+            same(lambda x, given=given: np.ediff1d(x, **given), x)
+
+
+@EACH
+@DTYPES
+def test_from_the_least_to_the_greatest(dtype, layout):
+    for shape in SHAPES:
+        x = LAYOUTS[layout](values(shape, dtype))
+        for axis in (None, 0, -1, 1, 5, (0, 1)):
+            same(lambda x, axis=axis: np.ptp(x, axis), x, zeros=False)
+            same(lambda x, axis=axis: np.ptp(x, axis=axis, keepdims=True), x, zeros=False)
+
+
+@EACH
+@DTYPES
+def test_traces(dtype, layout):
+    for shape in SHAPES:
+        x = LAYOUTS[layout](values(shape, dtype))
+        for given in ((), (1,), (-3,), (99,), (0, 1, 0), (0, -1, 0), (0, 0, 0), (0, 0, 7), (2, 1, 2), (0, 0, 1, "f8")):
+            found, expected = told(lambda given=given: np.trace(lazyarray.asarray(x), *given)), told(
+                lambda given=given: np.trace(x, *given))
+            if isinstance(expected[0], type):
+                assert found == expected
+                continue
+            assert (found[0].dtype, found[0].shape) == (expected[0].dtype, expected[0].shape)
+            np.testing.assert_allclose(np.asarray(found[0]), expected[0], rtol=1e-2 if dtype == "f2" else 1e-5)
+
+
+@EACH
+@DTYPES
+def test_real_numbers(dtype, layout):
+    for shape in SHAPES:
+        x = LAYOUTS[layout](values(shape, dtype))
+        for function in (np.isreal, np.iscomplex, np.fix):
+            same(function, x)
+
+
+@EACH
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i4", "u8", "?", "c8"])
+def test_pieces(dtype, layout):
+    for shape in SHAPES:
+        x = LAYOUTS[layout](values(shape, dtype))
+        for pieces in ([1], [1, 2], [1, 2, 3], [1, 2, 3, 4], [1.5, -0.0, 0], [300, 1], [-1, 2], [True, 2], [1j, 2],
+                       [np.float32(2), 1], [lambda x: -x if dtype != "?" else ~x, 1], [10**30, 1], [np.nan, 1.0]):
+            for conditions in (lambda x: [x > 0, x > 2], lambda x: (x > 2, x < 0), lambda x: [x > 0], lambda x: x > 0, lambda x: [x, x > 0]):
+                same(lambda x, p=pieces, c=conditions: np.piecewise(x, c(x), p), x)
+
+
 @DTYPES
 def test_quotients_and_remainders(dtype):
     a, b = values((50,), dtype), values((40, 50), dtype)
@@ -236,7 +293,8 @@ def test_triangles(given):
 def test_they_are_recorded():
     x = lazyarray.asarray(values((300, 200), "f8"))
     for found in (np.nan_to_num(x), np.select([x > 0, x < -1], [x, 2.0], 5), np.angle(x), np.angle(x, True), np.sinc(x),
-                  np.outer(x[0], x[1]),
+                  np.outer(x[0], x[1]), np.diff(x), np.diff(x, axis=0), np.ediff1d(x), np.ptp(x, axis=0), np.fix(x),
+                  np.isreal(x), np.iscomplex(x), np.zeros_like(x), np.ones_like(x, bool), np.full_like(x, 2),
                   *divmod(x, 2.0), np.piecewise(x, [x > 0, x < -1], [1, 2, 3])):
         assert found._self_storage.pending is not None
 

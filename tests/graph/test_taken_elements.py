@@ -352,6 +352,28 @@ def test_along_an_axis(dtype, axis):
     np.testing.assert_array_equal(np.asarray(np.take_along_axis(x, i, axis)), np.zeros_like(expected))
 
 
+def test_along_an_axis_at_positions_of_which_nothing_is_known():
+    """They are looked at once after each write; or never, and wrap around then."""
+    values, index = np.random.default_rng(7).random((5, 6)), np.array([[0, -1, 5], [3, 3, 2], [1, 0, 0], [4, 4, 4], [5, 2, -6]])
+    x, i = on_device(values), on_device(index)
+    for looks in (1, 0):
+        with lazyarray.trace() as t:
+            found = np.take_along_axis(x, i, 1)
+        assert pending(found) and len(t.events) == looks, t.events
+        np.testing.assert_array_equal(np.asarray(found * 2), np.take_along_axis(values, index, 1) * 2)
+    i[2, 1] = 6
+    for _ in range(2):
+        with pytest.raises(IndexError):
+            np.take_along_axis(x, i, 1)
+    far = on_device(index * 5 + 3)
+    with lazyarray.options(check_indices=False), lazyarray.trace() as t:
+        found = np.take_along_axis(x, far, 1)
+        assert pending(found) and not t.events
+        np.testing.assert_array_equal(np.asarray(found), np.take_along_axis(values, (index * 5 + 3) % 6, 1))
+    with pytest.raises(IndexError):
+        np.take_along_axis(x, far, 1)
+
+
 def test_what_an_order_takes_along_an_axis():
     """Positions of which it is known how far they reach, without a wait; seen otherwise, they are taken as before."""
     values = np.random.default_rng(0).random((40, 30))

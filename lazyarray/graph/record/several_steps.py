@@ -242,6 +242,26 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     return result
 
 
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+    """Numbers where conditions hold: each takes the place of those before it."""
+    dtype = _dtype_of(x, "fdiIlLqQ")
+    if dtype is None or args or kw or type(condlist) not in (list, tuple) or type(funclist) not in (list, tuple) or (
+            not 0 <= len(funclist) - len(condlist) <= 1 or not condlist
+            or not _are_alike([*condlist, x], None) or any(_dtype_of(one, "?") is None for one in condlist)):
+        return None
+    kinds = set(map(type, funclist))
+    if not kinds <= _NUMBERS or float in kinds and dtype.kind != "f":
+        return None
+    try:
+        values = [dtype.type(value) for value in funclist]
+    except OverflowError:       # NumPy words it
+        return None
+    result = values[-1] if len(values) > len(condlist) else dtype.type(0)
+    for condition, value in zip(condlist, values):
+        result = _recorded(np.where, condition, value, result)
+    return result
+
+
 def _are_alike(arrays: Sequence[Any], dtype: np.dtype | None) -> bool:
     """Whether all are lazy arrays of one shape in C order, and of this dtype, if one is given."""
     if any(type(x) is not handles.array_type for x in arrays):
@@ -251,6 +271,52 @@ def _are_alike(arrays: Sequence[Any], dtype: np.dtype | None) -> bool:
                for meta in metas)
 
 
+# -- of neighbours ---------------------------------------------------------------------------------
+
+def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _none, append: Any = _none) -> Any:
+    dtype = _dtype_of(a, _ALL)
+    if dtype is None or prepend is not _none or append is not _none or type(n) is not int or n != 1 or (
+            type(axis) is not int or not -a.ndim <= axis < a.ndim or a.shape[axis] < 2):
+        return None
+    before = (slice(None),) * (axis % a.ndim)
+    difference = np.not_equal if dtype.kind == "b" else np.subtract
+    return _recorded(difference, a[(*before, slice(1, None))], a[(*before, slice(None, -1))])
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    plain = to_end is None and to_begin is None and _dtype_of(ary, _ALL[1:]) is not None and ary.flags.c_contiguous
+    return diff(ary.reshape(-1)) if plain else None
+
+
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = _none) -> Any:
+    """Along an axis."""
+    if _dtype_of(a, _ALL[1:-2]) is None or type(axis) is not int or out is not None or not _are_plain(keepdims):
+        return None
+    most, least = (extreme(a, axis=axis, keepdims=keepdims is True) for extreme in (np.max, np.min))
+    return _recorded(np.subtract, most, least) if most.ndim else None
+
+
+def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None) -> Any:
+    if _dtype_of(a, _ALL) is None or a.ndim < 2 or dtype is not None or out is not None:
+        return None
+    diagonal = np.diagonal(a, offset, axis1, axis2)
+    return np.sum(diagonal, -1) if diagonal.size else None
+
+
+# -- of real numbers -------------------------------------------------------------------------------
+
+def _constant(alike: Callable[..., Any]) -> Callable[..., Any]:
+    """What a function gives of each real array."""
+    def recorder(x: Any) -> Any:
+        return alike(x, bool) if _dtype_of(x, _ALL[:-2]) is not None and x.flags.c_contiguous else None
+
+    return recorder
+
+
+def fix(x: Any, out: Any = None) -> Any:
+    return _recorded(np.trunc, x) if out is None and _dtype_of(x) is not None else None
+
+
 #: NumPy's function -> what records a call of it.
 SEVERAL: dict[Callable[..., Any], Callable[..., Any]] = {
     np.nanmax: _without_nan(np.max, -np.inf, np.max), np.nanmin: _without_nan(np.min, np.inf, np.min),
@@ -258,4 +324,7 @@ SEVERAL: dict[Callable[..., Any], Callable[..., Any]] = {
     np.nansum: _total(np.sum, 0), np.nanprod: _total(np.prod, 1), np.nan_to_num: nan_to_num,
     np.isclose: isclose, np.allclose: allclose, np.array_equal: array_equal,
     np.angle: angle, np.average: average, np.outer: outer, np.select: select, np.sinc: sinc,
+    np.piecewise: piecewise, np.diff: diff, np.ediff1d: ediff1d, np.ptp: ptp, np.trace: trace,
+    np.iscomplex: _constant(np.zeros_like), np.isreal: _constant(np.ones_like),
+    **({np.fix: fix} if hasattr(np, "fix") else {}),
 }

@@ -17,7 +17,9 @@ from ... import devices
 from ...devices.base import HOLDABLE
 from ...devices.program import Step
 from ...errors.own_threads import others_run
+from ...functions import index_bounds
 from ...functions.adapters.indexing import taken_along
+from ...settings.options import current as current_options
 from ...storage import facts, handles
 from ...storage.statements import held
 from ...storage.storage import Storage
@@ -70,7 +72,9 @@ def _rows_taken(table: Any, *where: Any) -> Any:
 
 
 def along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
-    """``numpy.take_along_axis`` where all axes but one are the same, and it is known that the positions lie within."""
+    """``numpy.take_along_axis`` where all axes but one are the same. Positions are looked at as those of indexes are;
+    without that (`options.check_indices`) those out of range wrap around.
+    """
     if native is None or type(arr) is not handles.array_type or type(indices) is not handles.array_type or (
             least_bytes() is None or type(axis) is not int or native.is_light(arr) or native.is_light(indices)):
         return None
@@ -86,14 +90,15 @@ def _along_axis(arr: Any, indices: Any, axis: int) -> Any:
         return None
     axis %= meta.ndim
     n, inner = meta.shape[axis], math.prod(meta.shape[axis + 1:])
-    if not places.size or not (meta.flags.c_contiguous and places.flags.c_contiguous) or (
+    if not places.size or not meta.size or not (meta.flags.c_contiguous and places.flags.c_contiguous) or (
             places.shape[:axis] != meta.shape[:axis] or places.shape[axis + 1:] != meta.shape[axis + 1:]):
         return None
     known_ranges.note(arr)      # before they are computed, for what is taken of it
     known_ranges.note(indices)
     bounds = facts.bounds_of(indices)
-    if bounds is None or bounds[0] < -n or bounds[1] >= n:
-        return None
+    if (bounds is None or bounds[0] < -n or bounds[1] >= n) and current_options().check_indices and (
+            not index_bounds.are_within(indices, handles.device_of(indices), -n, n)):
+        return None     # the general way says so
     handles.device_of(arr)
     table, step, least, given = leaf_of(arr), _step_along(meta.dtype, places.dtype), least_bytes(), Operands()
     if table is None or storage.loans or step is None or least is None or not given.add(indices) or (

@@ -175,6 +175,7 @@ def bind(array_type: type, others: dict[str, Any]) -> None:
             "bounds_of": facts.bounds_of, "with_bounds": facts.with_bounds, "note_range": known_ranges.note,
             "casts": cast_steps, "empty": np.empty, "zeros": np.zeros,
             "arange": np.arange, "full": np.full, "full_like": np.full_like,
+            "zeros_like": np.zeros_like, "ones_like": np.ones_like,
             "unfused": programs.unfused, "joined": programs.joined, "reformed": reformed,
             "MOST_STEPS": MOST_STEPS, "MOST_READERS": _MOST_READERS, "LONG": _LONG, "LONGEST": _LONGEST,
             "SMALL": upload_cache.SMALL, "LARGE": memory_bound.LARGE, "LARGE_RESULT": LARGE_RESULT,

@@ -58,9 +58,9 @@ _PLACE = " + ".join(f"lz_place(line * down{k} + column * along{k}, at{k}, wide >
                     for k in range(MOST_AXES))
 _LINE = "const long long line = lz_row(row, rows, columns), column = row - line * columns;"
 
-_NEXT = "\n    ".join([
-    f"if (column >= end{k - 1}) {{ from = from{k}; begin = end{k - 1}; end = end{k}; width = width{k}; "
-    f"pitch = pitch{k}; each = each{k}; }}" for k in range(1, MOST_PARTS)])
+_CHOICE = "\n  ".join([
+    f"if (part == {k}) {{ from = from{k}; begin = end{k - 1}; end = end{k}; width = width{k}; pitch = pitch{k}; "
+    f"each = each{k}; }}" for k in range(1, MOST_PARTS)])
 _PARTS = "".join(f", const WORD* from{k}, const long long end{k}, const long long width{k}, const long long pitch{k}, "
                  f"const long long each{k}" for k in range(MOST_PARTS))
 
@@ -94,22 +94,25 @@ extern "C" __global__ void __launch_bounds__(THREADS) put_BYTES(WORD* to, const 
   }}
 }}
 
-// end: where in a row of the result that of each array ends. An array in C order has no width. Others are walked in
-// lines of `width` words: each from one to the next, and pitch from one line to the next.
+// Each array has every so manyth block. end: where in a row of the result that of each array ends. An array in C order
+// has no width. Others are walked in lines of `width` words: each from one to the next, and pitch from one line to the
+// next.
 extern "C" __global__ void __launch_bounds__(THREADS) join_BYTES(WORD* to, const long long rows,
-    const long long words{_PARTS}) {{
-  const long long total = rows * words;
-  for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < total; i += (long long)gridDim.x * THREADS) {{
-    const long long row = lz_row(i, total, words), column = i - row * words;
-    const WORD* from = from0;
-    long long begin = 0, end = end0, width = width0, pitch = pitch0, each = each0;
-    {_NEXT}
-    long long at = row * (end - begin) + column - begin;
+    const long long words, const unsigned int arrays{_PARTS}) {{
+  const unsigned int part = blockIdx.x % arrays;
+  const WORD* from = from0;
+  long long begin = 0, end = end0, width = width0, pitch = pitch0, each = each0;
+  {_CHOICE}
+  const long long own = end - begin, total = rows * own, all = (long long)(gridDim.x / arrays) * THREADS;
+  to += begin;
+  for (long long i = (long long)(blockIdx.x / arrays) * THREADS + threadIdx.x; i < total; i += all) {{
+    const long long row = lz_row(i, total, own);
+    long long at = i;
     if (width != 0) {{
-      const long long line = lz_row(at, total, width);
-      at = line * pitch + (at - line * width) * each;
+      const long long line = lz_row(i, total, width);
+      at = line * pitch + (i - line * width) * each;
     }}
-    to[i] = from[at];
+    to[row * words + i - row * own] = from[at];
   }}
 }}
 
@@ -153,7 +156,7 @@ class _Copying(NamedTuple):
 
 def _made(cupy: Any, name: str) -> _Copying:
     grid = "qI" + "Qqqqq" * MOST_AXES
-    kinds = (("take", "QQqqqq" + grid), ("put", "QQqqQQQqqqq" + grid), ("join", "Qqq" + "Qqqqq" * MOST_PARTS),
+    kinds = (("take", "QQqqqq" + grid), ("put", "QQqqQQQqqqq" + grid), ("join", "QqqI" + "Qqqqq" * MOST_PARTS),
              ("roll", "QQqqqqqqq"))
     names = *[f"{kind}_{size}" for kind, _ in kinds for size in WORDS], "number"
     found = iter(functions(cupy, SOURCE, names))
@@ -304,8 +307,10 @@ class Rows(Unique):
         parts: list[Any] = []
         for array, end, (width, pitch, each) in zip(arrays, ends, lines):
             parts += array, end // word, width // word, pitch // word, 1 if each == size else each // word
-        kernels.joins[word](_blocks(rows * words), THREADS, [
-            result, rows, words, *parts, *(0, words, 0, 0, 0) * (MOST_PARTS - len(arrays))])
+        longest = max(array.nbytes for array in arrays) // word
+        blocks = min(-(-longest // THREADS), MOST_BLOCKS // len(arrays)) * len(arrays)
+        kernels.joins[word](blocks, THREADS, [
+            result, rows, words, len(arrays), *parts, *(0, words, 0, 0, 0) * (MOST_PARTS - len(arrays))])
         return result
 
 
