@@ -24,6 +24,10 @@ _REAL = {"F": np.dtype("f"), "D": np.dtype("d")}
 _COMPLEX = {"f": np.dtype("F"), "d": np.dtype("D")}
 #: As many axes as one plan of cuFFT transforms.
 _RANK = 3
+#: Transforms with strides, along an axis that is not the last: from so many bytes on cuFFT is slower at them than CuPy at
+#: a copy, transforms of what lies together and a copy back; of real numbers, of complex ones, and of so many points
+#: (H200; `benchmarks/results/transforms-cuda-2026-11-29.json`).
+_MOST_REAL, _MOST_COMPLEX, _MOST_LONG, _LONG_POINTS = 32 << 20, 512 << 20, 24 << 20, 1 << 14
 #: So many arrangements are kept.
 _KEPT = 1024
 
@@ -142,6 +146,10 @@ class Transforms(Unique):
         if walked is None or given != (*points[:-1], points[-1] // 2 + 1 if kind == "C2R" else points[-1]):
             return None
         count, stride, together = walked
+        nbytes = math.prod(shape) * dtype.itemsize
+        if len(group) == 1 and stride > 1 and nbytes >= (
+                _MOST_LONG if points[0] > _LONG_POINTS else _MOST_COMPLEX if kind == "C2C" else _MOST_REAL):
+            return None
         got = (*points[:-1], points[-1] // 2 + 1) if kind == "R2C" else points
         dtype = _COMPLEX[dtype.char] if kind == "R2C" else _REAL[dtype.char] if kind == "C2R" else dtype
         name = kind if dtype.char in "fF" else kind.replace("C", "Z").replace("R", "D")

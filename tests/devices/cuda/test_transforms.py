@@ -188,3 +188,15 @@ def test_what_is_left(setting):
     for array, step in ((x, ("C2C", -1, 1, 7)), (x, ("C2R", 1, 1, 9)), (x, ("R2C", -1, 1, 8)),
                         (x[:0], ("C2C", -1, 1, 8)), (x.real.astype("e").view(Arrays), ("C2C", -1, 1, 8))):
         assert setting.transform(array, (step,), 1) is None
+
+
+@pytest.mark.parametrize("dtype, shape, kind", [
+    ("d", (1 << 11, 1 << 11), "R2C"), ("d", (1 << 14, 1 << 8), "R2C"), ("D", (1 << 10, 1 << 12), "C2R"),
+    ("D", (1 << 13, 1 << 12), "C2C"), ("F", (100_000, 32), "C2C")])
+def test_large_strides_are_left(setting, dtype, shape, kind):
+    """Of memory that is not touched."""
+    points = 2 * (shape[0] - 1) if kind == "C2R" else shape[0]
+    x = np.empty(shape, dtype).view(Arrays)
+    assert setting.transform(x, ((kind, -1, 0, points),), 1) is None
+    stages = setting.transform._arranged(shape, x.dtype, [Step(kind, -1, 1, 2 * (shape[1] - 1) if kind == "C2R" else shape[1])])
+    assert len(stages) == 1
