@@ -367,6 +367,7 @@ class LazyNdarray(_Typed):
     copy = methods.copy_array
     astype = methods.astype
     flatten = methods.flatten
+    ravel = methods.ravel
     byteswap = methods.byteswap
     sort = methods.sort
     partition = methods.partition
@@ -384,7 +385,8 @@ class LazyNdarray(_Typed):
 def _complete() -> None:
     """Add the members that come from tables."""
     for name, func in function_methods.VIA_FUNCTION.items():
-        setattr(LazyNdarray, name, function_methods.via_function(name, func))
+        if name not in vars(LazyNdarray):
+            setattr(LazyNdarray, name, function_methods.via_function(name, func))
     for name in methods.ON_HOST:
         setattr(LazyNdarray, name, methods.read_on_host(name))
     for name, func in operators.BINARY.items():

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..dispatch import small_arrays
+from ..dispatch import function, small_arrays
 from ..dispatch.host_fallback import on_host
 from ..errors import NotOnDevice
 from ..functions import memory_order
@@ -236,6 +236,14 @@ def flatten(x: ArrayHandle, order: str | None = "C") -> ArrayHandle:
     packed = copy_array(x, "F" if fortran else "C")
     meta = views.reshaped(handles.meta_of(packed), -1, "F" if fortran else "C")
     return handles.new_array(packed._self_storage, meta)
+
+
+def ravel(x: ArrayHandle, order: str | None = "C") -> ArrayHandle:
+    """`numpy.ndarray.ravel`: a view where the elements lie in that order, else a copy."""
+    if type(order) is not str or order != "C":
+        return function.run(np.ravel, (x,), {"order": order})   # type: ignore[no-any-return]
+    meta = handles.meta_of(x)
+    return handles.view_of(x, views.reshaped(meta, -1)) if meta.flags.c_contiguous else flatten(x)
 
 
 def byteswap(x: ArrayHandle, inplace: bool = False) -> ArrayHandle:

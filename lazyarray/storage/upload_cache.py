@@ -38,7 +38,7 @@ __all__ = ["COPIED", "argument", "forget_all", "is_kept", "kept", "operand"]
 
 #: Bytes of an array up to which it is found by its bytes; up to which its bytes are kept at once, and not only if it is
 #: used a second time or is read-only; and up to which it is compared at all. To compare 64 KiB takes 3 us, 1 MiB 50 us.
-SMALL, AT_ONCE, COMPARED = 4 << 10, 64 << 10, 1 << 20
+SMALL, AT_ONCE, COMPARED = 4 << 10, 96 << 10, 1 << 20
 #: Bytes of integers that are looked through once, when they get to the device: 10 us beside an upload.
 COPIED = 128 << 10
 #: Copies of arrays that are compared: so many, of so many bytes in all.

@@ -293,7 +293,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = _none) -> Any
     if _dtype_of(a, _ALL[1:-2]) is None or type(axis) is not int or out is not None or not _are_plain(keepdims):
         return None
     most, least = (extreme(a, axis=axis, keepdims=keepdims is True) for extreme in (np.max, np.min))
-    return _recorded(np.subtract, most, least) if most.ndim else None
+    return np.subtract(most, least)
 
 
 def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None) -> Any:
