@@ -97,6 +97,7 @@ static PyMethodDef methods[] = {
     {"wrote", FAST(wrote), METH_FASTCALL, wrote_doc},
     {"scalar_class", scalar_class, METH_O, scalar_class_doc},
     {"element", FAST(element), METH_FASTCALL, element_doc},
+    {"rows", FAST(rows), METH_FASTCALL, rows_doc},
     {"waiting", list_waiting, METH_NOARGS, waiting_doc},
     {"holding", holding, METH_O, holding_doc},
     {"buffer_methods", FAST(make_buffer_methods), METH_FASTCALL, buffer_methods_doc},

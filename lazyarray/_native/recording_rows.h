@@ -233,10 +233,21 @@ look_at(PyArrayObject *array)
     return looks[k].found = look_through(bytes, count, size, wide, is_vector);
 }
 
-/* Whether the positions of an index lie within the axes, as far as that is known: 1 or 0; -1: an error. `distinct`: whether no two
-are the same. Those of the host are as they were looked at. */
+/* Whether positions of the device are not looked at: 1 or 0; -1: an error. */
 static int
-are_within(Along *along, PyArrayObject *meta, int *distinct)
+are_unchecked(void)
+{
+    PyObject *options = options_here(), *wanted = options == NULL ? NULL : PyObject_GetAttr(options, text.check_indices);
+    const int checked = wanted == NULL ? -1 : PyObject_IsTrue(wanted);
+    Py_XDECREF(options);
+    Py_XDECREF(wanted);
+    return checked < 0 ? -1 : !checked;
+}
+
+/* Whether the positions of an index lie within the axes, as far as that is known: 1 or 0; -1: an error. `distinct`: whether no two
+are the same. Those of the host are as they were looked at. `unchecked`: those of the device may lie anywhere. */
+static int
+are_within(Along *along, PyArrayObject *meta, int *distinct, int unchecked)
 {
     int known = along->axis + along->count <= PyArray_NDIM(meta);
     *distinct = 0;
@@ -256,6 +267,10 @@ are_within(Along *along, PyArrayObject *meta, int *distinct)
         }
         else {
             known = PyErr_Occurred() ? -1 : reach_of(index, &reach);
+            if (unchecked && known >= 0 && Py_TYPE(index) == types.LazyNdarray) {
+                known = 1;
+                continue;
+            }
         }
         known = known > 0 ? reach.low >= -length && reach.high < length : known;
         *distinct |= reach.distinct || Py_TYPE(index) == types.LazyScalar;
@@ -553,12 +568,17 @@ rows_of_index(PyObject *x, PyObject *index)
         if (noted == NULL)
             goto end;
     }
-    if ((stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL
-            || are_within(&along, (PyArrayObject *)meta, &distinct) <= 0
+    int within = (stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL ? -1
+        : are_within(&along, (PyArrayObject *)meta, &distinct, 0);
+    const int recordable = !one && along.part == NULL && along.axis == 0;
+    int unchecked = within == 0 && recordable ? are_unchecked() : 0;
+    if (unchecked > 0)      /* recorded work takes what is out of range from the other end on */
+        unchecked = are_within(&along, (PyArrayObject *)meta, &distinct, 1);
+    if (within < 0 || unchecked < 0 || (within == 0 && unchecked == 0)
             || (counts && ((writes = PyObject_GetAttr(storage, text.writes)) == NULL
                            || (bounds = PyObject_CallOneArg(py.bounds_of, x)) == NULL)))
         goto end;
-    if (!one && along.part == NULL && along.axis == 0 && (
+    if (recordable && (
             (result = rows_recorded(x, storage, &along, (PyArrayObject *)meta)) != NULL || PyErr_Occurred())) {
         if (result != NULL && are_still(&along, stamps, 1) <= 0)
             Py_CLEAR(result);
@@ -566,7 +586,7 @@ rows_of_index(PyObject *x, PyObject *index)
             Py_SETREF(result, PyObject_CallFunctionObjArgs(py.with_bounds, result, x, bounds, writes, NULL));
         goto end;
     }
-    if ((positions = positions_of(&along, (PyArrayObject *)meta, device, stream, 1, &alike)) == NULL
+    if (unchecked || (positions = positions_of(&along, (PyArrayObject *)meta, device, stream, 1, &alike)) == NULL
             || (array = array_on_device(x, stream, along.part == NULL, &own)) == NULL)
         goto end;
     if (along.part != NULL) {
@@ -606,6 +626,18 @@ rows_taken(PyObject *x, PyObject *index)
     PyObject *plain = without_lists(index), *result = plain == NULL ? NULL : rows_of_index(x, plain);
     Py_XDECREF(plain);
     return result;
+}
+
+PyDoc_STRVAR(rows_doc, "rows(x, index, /)\n--\n\n"
+"``x[index]`` by positions that are known to lie within, as new memory; None: it is for Python.");
+
+static PyObject *
+rows(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 2)
+        return mistaken("rows takes a lazy array and an index");
+    PyObject *result = forked ? NULL : rows_taken(args[0], args[1]);
+    return result != NULL || PyErr_Occurred() ? result : Py_NewRef(Py_None);
 }
 
 /* Whether an array has an element, of the same dtype, for each of `view` that positions along axes name; -1: an error. */
@@ -825,7 +857,7 @@ rows_put(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
     if (open > 0)
         open = leave_part(&along, &place.meta);
     PyArrayObject *meta = (PyArrayObject *)place.meta;
-    if (open <= 0 || (open = are_within(&along, meta, &distinct)) <= 0
+    if (open <= 0 || (open = are_within(&along, meta, &distinct, 0)) <= 0
             || (ufunc == NULL && is_array && !distinct && sole_index(&along) < 0)
             || (ufunc != NULL && !is_combined(ufunc, meta))
             || (open = compute_first(x, place.storage)) < 0 || (open = see_place(&place, 0)) <= 0
@@ -833,7 +865,7 @@ rows_put(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
             || (is_array && (open = note_read(&reads, &place, value)) < 0)
             /* of what is as it was noted; a maximum is one of both */
             || (ufunc != py.add && !light && (open = keep_reach(&place, value)) < 0)
-            || (open = stamp_along(&along, stamps)) < 0 || (open = are_within(&along, meta, &distinct)) <= 0
+            || (open = stamp_along(&along, stamps)) < 0 || (open = are_within(&along, meta, &distinct, 0)) <= 0
             || (keys = positions_of(&along, meta, got(place.storage, S.device), place.stream, ufunc == NULL, &alike)) == NULL
             || (ufunc == NULL && is_array && !alike)        /* of those that are broadcast Python knows which are distinct */
             || (open = are_still(&along, stamps, 0)) <= 0

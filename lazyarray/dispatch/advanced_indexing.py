@@ -11,7 +11,7 @@ import numpy as np
 from .. import _native, devices
 from ..errors import NotOnDevice
 from ..events.trace import begin, end
-from ..functions import memory_order
+from ..functions import index_bounds, memory_order
 from ..graph import known_ranges
 from ..graph.record.taken import take_of, takes
 from ..settings.options import current as current_options
@@ -47,6 +47,8 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
         return taken if writes < 0 else facts.with_bounds(taken, x, bounds, writes, facts.is_distinct(x))
     rows = None if device.spread else rows_of(meta, index)
     if rows is not None:
+        if _recorded_rows is not None and (recorded := _recorded_rows(x, index)) is not None:   # now that it is known
+            return recorded     # type: ignore[no-any-return]
         try:
             found = device.take_at(_device_view(x, rows.sub), rows.keys(), rows.axis)
         except Exception as error:  # noqa: BLE001  contract, point 4: whatever the device refuses, NumPy decides
@@ -65,6 +67,7 @@ def _is_mask(index: Any, meta: np.ndarray) -> bool:
 
 
 _bool = np.dtype(bool)
+_recorded_rows = None if _native.recording is None else _native.recording.rows
 
 
 class Rows(NamedTuple):
@@ -165,7 +168,7 @@ def rows_of(meta: np.ndarray, index: Any) -> Rows | None:
                 not form.flags.c_contiguous):
             return None
         forms.append(form)
-    common = forms[0].shape
+    common, unknown = forms[0].shape, []
     if any(form.shape != common for form in forms):
         try:
             common = np.broadcast_shapes(*[form.shape for form in forms])
@@ -179,9 +182,20 @@ def rows_of(meta: np.ndarray, index: Any) -> Rows | None:
             bounds = facts.bounds_of(p)     # type: ignore[assignment]
             if bounds is None or bounds[0] < -length or bounds[1] >= length:
                 bounds = known_ranges.look_through(p)   # type: ignore[assignment]
-        if bounds is None or bounds[0] < -length or bounds[1] >= length:
+            if bounds is None:
+                unknown.append((p, length))
+                continue
+        if bounds[0] < -length or bounds[1] >= length:
             return None
+    if unknown and not (current_options().check_indices and _are_within(unknown)):
+        return None
     return Rows(meta, positions, forms, axis, common)
+
+
+def _are_within(positions: Sequence[tuple[Any, int]]) -> bool:
+    """Whether lazy arrays of positions lie within so many: the host waits once for all of which it is not known."""
+    found = index_bounds.bounds([(p, handles.device_of(p, "an index"), -length, length) for p, length in positions])
+    return all(low >= -length and high < length for (low, high), (_, length) in zip(found, positions))
 
 
 def _run_of(index: Any, ndim: int) -> tuple[tuple[Any, ...], int, int, int] | None:

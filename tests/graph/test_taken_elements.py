@@ -374,6 +374,47 @@ def test_along_an_axis_at_positions_of_which_nothing_is_known():
         np.take_along_axis(x, far, 1)
 
 
+@pytest.mark.parametrize("case", [
+    lambda x, i, j: x[i], lambda x, i, j: x[i, j], lambda x, i, j: x[i, 2], lambda x, i, j: x[i + 1, j - 1],
+    lambda x, i, j: x.ravel()[i]])
+def test_positions_of_which_nothing_is_known(case):
+    """All of them are looked at once, and then recorded as others are; or never, and wrap around then."""
+    rng = np.random.default_rng(3)
+    values, index = rng.random((30, 40)), [rng.integers(-9, 9, 50), rng.integers(-9, 9, 50)]
+    x, expected = on_device(values), case(values, *index)
+    for turn in range(3):
+        i, j = map(on_device, index)
+        with lazyarray.trace() as t:
+            found = case(x, i, j)
+        assert [e.kind for e in t.events] in (["synchronise"], ["synchronise"] * 2)
+        with lazyarray.trace() as t:
+            again = case(x, i, j)
+        assert not t.events and pending(again) and (pending(found) or not turn)
+        np.testing.assert_array_equal(np.asarray(again), expected)
+        np.testing.assert_array_equal(np.asarray(found * 2), expected * 2)
+    with pytest.raises(IndexError):
+        case(x, i * 500, j * 500)
+
+
+def test_positions_that_are_not_looked_at_wrap_around():
+    values, index = np.random.default_rng(3).random((30, 40)), np.random.default_rng(4).integers(-500, 500, (2, 50))
+    x, i, j = on_device(values), on_device(index[0]), on_device(index[1])
+    for _ in range(3):
+        with lazyarray.options(check_indices=False), lazyarray.trace() as t:
+            found, rows = x[i, j], x[i] + 1
+        assert not t.events
+        np.testing.assert_array_equal(np.asarray(found), values[index[0] % 30, index[1] % 40])
+        np.testing.assert_array_equal(np.asarray(rows), values[index[0] % 30] + 1)
+    with lazyarray.options(check_indices=False):
+        assert pending(x[i, j]) and pending(x[i])
+        with pytest.raises(IndexError):
+            x[i, 40]
+        with pytest.raises(IndexError):
+            x[i, j[:7]]
+    with pytest.raises(IndexError):
+        x[i, j]
+
+
 def test_what_an_order_takes_along_an_axis():
     """Positions of which it is known how far they reach, without a wait; seen otherwise, they are taken as before."""
     values = np.random.default_rng(0).random((40, 30))
@@ -436,11 +477,14 @@ def test_what_is_taken_is_shown_as_an_index():
     from lazyarray.graph.expression import expression
 
     x, i, j = on_device(np.arange(20.0).reshape(4, 5)), known(np.array([0, 3]), 4), known(np.array([1, 4]), 5)
+    lazyarray.device().synchronize()    # a copy that waits is shown as one
     names = {id(x._self_storage): "x", id(i._self_storage): "i", id(j._self_storage): "j"}
     shown = [expression(one._self_storage, lambda storage, array: names.get(id(storage)))[0] for one in (
         taken(x, (i, j)) * 2, taken(x, i) + 1, taken(x, (i, 3)), taken(x.ravel(), i))]
     assert shown == ["x[i, j] * 2", "x[i] + 1", "x[i, 3]", "x[i]"]
-    along = np.take_along_axis(x, known(np.zeros((4, 1), int), 5), 1) - x
+    i = known(np.zeros((4, 1), int), 5)
+    lazyarray.device().synchronize()
+    along = np.take_along_axis(x, i, 1) - x
     assert expression(along._self_storage)[0].startswith("take_along_axis(float64[4,5], int64[4,1]) - ")
 
 
