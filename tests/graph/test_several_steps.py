@@ -1,6 +1,8 @@
 """Functions that NumPy makes of several ufuncs: recorded, where they are plain, and NumPy's to the bit in any case."""
 from __future__ import annotations
 
+import functools
+import itertools
 import warnings
 
 import numpy as np
@@ -257,14 +259,52 @@ def test_real_numbers(dtype, layout):
             same(function, x)
 
 
-@EACH
+PAIRS = [
+    "ij,ij->i", "ij,ij->j", "ij,ij->", "ij,ji->i", "ij,ji->j", "ij,ji", "ij,ij", "i,i", "i,i->", "...i,...i->...",
+    "...ij,...ji->...", "...ij,...ij", "kij,kij->k", "kij,kji->k", "kij,kij->ki", "kij,kij->ik", "kij,kij->ji",
+    "kij,ikj->kj", "kij,kij->", "ij,jk->ik", "ij,ij->ij", "ii,ii->i", "0i,0i->0", "...i,i...->...", "i...,i...",
+    "...i,i->", "ij , ij -> i", "...k,...k->", ",->", "ij,ij->ijk", "..ij,ij->i"]
+PAIRS_OF = [
+    ((20, 20), (20, 20)), ((30, 20), (30, 20)), ((6, 5, 5), (6, 5, 5)), ((4, 5, 3), (4, 3, 5)), ((7,), (7,)),
+    ((30, 20), (30, 1)), ((30, 20), (20,)), ((), ()), ((0, 3), (0, 3)), ((2, 3, 4, 5), (2, 3, 5, 4))]
+
+
+@pytest.mark.parametrize("layout", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "c16", "f2"])
+def test_products_that_are_added_up(dtype, layout):
+    tolerance = {"f2": 0.3, "f4": 1e-3, "c8": 1e-3}.get(dtype, 1e-9)
+    for subscripts, shapes in itertools.product(PAIRS, PAIRS_OF):
+        x, y = (LAYOUTS[layout](np.nan_to_num(values(shape, dtype), posinf=1, neginf=2)) for shape in shapes)
+        for work in (np.einsum, functools.partial(np.einsum, optimize=True)) if len(subscripts) < 9 else (np.einsum,):
+            expected, _ = told(lambda work=work: work(subscripts, x, y))
+            found, _ = told(lambda work=work: work(subscripts, *map(lazyarray.asarray, (x, y))))
+            if isinstance(expected, type):
+                assert found is expected, (subscripts, shapes)
+                continue
+            assert (found.dtype, found.shape, _strides(found)) == (
+                expected.dtype, expected.shape, _strides(expected)), (subscripts, shapes)
+            np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)
+
+
+def test_products_that_are_added_up_are_not_kept(launched):
+    given = [np.random.default_rng(k).random((3000, 40)) for k in range(2)]
+    x, y = map(lazyarray.asarray, given)
+    for subscripts in ("ij,ij->i", "ij,ij->j", "...ij,...ij->...", "ij,ij"):
+        expected, twice = np.einsum(subscripts, given[0] * 2, given[1]), x * 2
+        del launched[:]
+        np.testing.assert_allclose(np.asarray(np.einsum(subscripts, twice, y)), expected)
+        assert [step.name for step, *_ in launched[0].steps] == ["multiply", "multiply"]
+
+
+@pytest.mark.parametrize("layout", ["C", "F"])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i4", "u8", "?", "c8"])
 def test_pieces(dtype, layout):
     for shape in SHAPES:
         x = LAYOUTS[layout](values(shape, dtype))
         for pieces in ([1], [1, 2], [1, 2, 3], [1, 2, 3, 4], [1.5, -0.0, 0], [300, 1], [-1, 2], [True, 2], [1j, 2],
                        [np.float32(2), 1], [lambda x: -x if dtype != "?" else ~x, 1], [10**30, 1], [np.nan, 1.0]):
-            for conditions in (lambda x: [x > 0, x > 2], lambda x: (x > 2, x < 0), lambda x: [x > 0], lambda x: x > 0, lambda x: [x, x > 0]):
+            for conditions in (lambda x: [x > 0, x > 2], lambda x: (x > 2, x < 0), lambda x: [x > 0], lambda x: x > 0,
+                               lambda x: [x, x > 0]):
                 same(lambda x, p=pieces, c=conditions: np.piecewise(x, c(x), p), x)
 
 

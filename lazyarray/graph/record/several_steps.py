@@ -4,6 +4,7 @@ Each gives None where it can't be recorded, and then the general way does it, er
 """
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -303,6 +304,58 @@ def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = 
     return np.sum(diagonal, -1) if diagonal.size else None
 
 
+# -- products that are added up ----------------------------------------------------------------------
+
+def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
+    """Of two arrays of one dtype and the same labels, some of which are lost: ``ij,ij->i``, ``...ij,...ji->...``."""
+    if out is not None or kwargs or len(operands) != 3 or type(operands[0]) is not str or (
+            type(optimize) is not bool and optimize not in ("greedy", "optimal")):
+        return None
+    subscripts, a, b = operands
+    if native is None or type(a) is not handles.array_type or type(b) is not handles.array_type:
+        return None
+    one, other = handles.meta_of(a), handles.meta_of(b)
+    pair = _pair_of(subscripts, one.ndim, other.ndim)
+    if pair is None or one.dtype.char not in "fdFD" or one.dtype != other.dtype or not one.size:
+        return None
+    first, second, lost = pair
+    turned = first != tuple(range(one.ndim))
+    if one.ndim - lost > 1 and (turned or not one.flags.c_contiguous):
+        return None     # then NumPy's has another memory order, perhaps
+    if one.transpose(first).shape != other.transpose(second).shape:
+        return None
+    products = _recorded(np.multiply, a.transpose(first) if turned else a, b.transpose(second))
+    return None if products is None else np.sum(products, axis=tuple(range(-lost, 0)))
+
+
+@functools.lru_cache(512)
+def _pair_of(subscripts: str, *ndims: int) -> tuple[tuple[int, ...], tuple[int, ...], int] | None:
+    """The axes of both operands in the order of the result's, and of those that are lost behind them; and how many
+    these are. None of other subscripts.
+    """
+    given, arrow, output = subscripts.replace(" ", "").partition("->")
+    terms, dots = given.split(","), (given + output).count("...")
+    named = (given + output).replace("...", "").replace(",", "")
+    if len(terms) != 2 or dots not in (0, 2 + bool(arrow)) or not (named.isascii() and named.isalpha()):
+        return None
+    wide, other = (ndim - len(term.replace("...", "")) for term, ndim in zip(terms, ndims))
+    if wide != other or not 0 <= wide <= _MOST_WIDE * (dots > 0):
+        return None
+    if not arrow:
+        output = "..." * (dots > 0) + "".join(sorted(label for label in set(named) if named.count(label) == 1))
+    first, second, output = (term.replace("...", "0123456789"[:wide]) for term in (*terms, output))
+    if set(first) != set(second) or not set(first) > set(output) or any(
+            len(set(term)) < len(term) for term in (first, second, output)):
+        return None
+    order = output + "".join([label for label in first if label not in output])
+    return (tuple([first.index(label) for label in order]), tuple([second.index(label) for label in order]),
+            len(order) - len(output))
+
+
+#: Axes that an ellipsis stands for at most: each has a digit for a label.
+_MOST_WIDE = 10
+
+
 # -- of real numbers -------------------------------------------------------------------------------
 
 def _constant(alike: Callable[..., Any]) -> Callable[..., Any]:
@@ -325,6 +378,7 @@ SEVERAL: dict[Callable[..., Any], Callable[..., Any]] = {
     np.isclose: isclose, np.allclose: allclose, np.array_equal: array_equal,
     np.angle: angle, np.average: average, np.outer: outer, np.select: select, np.sinc: sinc,
     np.piecewise: piecewise, np.diff: diff, np.ediff1d: ediff1d, np.ptp: ptp, np.trace: trace,
+    np.einsum: einsum,
     np.iscomplex: _constant(np.zeros_like), np.isreal: _constant(np.ones_like),
     **({np.fix: fix} if hasattr(np, "fix") else {}),
 }
