@@ -324,8 +324,9 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
         return None     # then NumPy's has another memory order, perhaps
     if one.transpose(first).shape != other.transpose(second).shape:
         return None
-    products = _recorded(np.multiply, a.transpose(first) if turned else a, b.transpose(second))
-    return None if products is None else np.sum(products, axis=tuple(range(-lost, 0)))
+    with np.errstate(all="ignore"):     # as in NumPy's own sums, should the device be simulated
+        products = _recorded(np.multiply, a.transpose(first) if turned else a, b.transpose(second))
+        return None if products is None else np.sum(products, axis=tuple(range(-lost, 0)))
 
 
 @functools.lru_cache(512)

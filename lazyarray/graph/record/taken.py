@@ -97,7 +97,7 @@ def _along_axis(arr: Any, indices: Any, axis: int) -> Any:
     known_ranges.note(indices)
     bounds = facts.bounds_of(indices)
     if (bounds is None or bounds[0] < -n or bounds[1] >= n) and current_options().check_indices and (
-            not index_bounds.are_within(indices, handles.device_of(indices), -n, n)):
+            storage.device.spread or not index_bounds.are_within(indices, handles.device_of(indices), -n, n)):
         return None     # the general way says so
     handles.device_of(arr)
     table, step, least, given = leaf_of(arr), _step_along(meta.dtype, places.dtype), least_bytes(), Operands()
