@@ -354,7 +354,8 @@ def test_along_an_axis(dtype, axis):
 
 def test_along_an_axis_at_positions_of_which_nothing_is_known():
     """They are looked at once after each write; or never, and wrap around then."""
-    values, index = np.random.default_rng(7).random((5, 6)), np.array([[0, -1, 5], [3, 3, 2], [1, 0, 0], [4, 4, 4], [5, 2, -6]])
+    values = np.random.default_rng(7).random((5, 6))
+    index = np.array([[0, -1, 5], [3, 3, 2], [1, 0, 0], [4, 4, 4], [5, 2, -6]])
     x, i = on_device(values), on_device(index)
     for looks in (1, 0):
         with lazyarray.trace() as t:

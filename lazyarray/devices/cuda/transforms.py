@@ -24,8 +24,8 @@ _REAL = {"F": np.dtype("f"), "D": np.dtype("d")}
 _COMPLEX = {"f": np.dtype("F"), "d": np.dtype("D")}
 #: As many axes as one plan of cuFFT transforms.
 _RANK = 3
-#: Transforms with strides, along an axis that is not the last: from so many bytes on cuFFT is slower at them than CuPy at
-#: a copy, transforms of what lies together and a copy back; of real numbers, of complex ones, and of so many points
+#: Transforms with strides, along an axis that is not the last: from so many bytes on cuFFT is slower at them than CuPy
+#: at a copy, transforms of what lies together and a copy back; of real numbers, of complex ones, and of so many points
 #: (H200; `benchmarks/results/transforms-cuda-2026-11-29.json`).
 _MOST_REAL, _MOST_COMPLEX, _MOST_LONG, _LONG_POINTS = 32 << 20, 512 << 20, 24 << 20, 1 << 14
 #: So many arrangements are kept.
