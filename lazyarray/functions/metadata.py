@@ -225,9 +225,10 @@ def take_along_axis(device: Device, arr: Any, indices: Any, axis: int | None = -
         array, axis = array.ravel(), 0
     wrong(array.ndim != places.ndim, "`indices` and `arr` must have the same number of dimensions")
     axis = common.axis_index(axis, array.ndim)
-    found = common.indices(device.xp, places, array.shape[axis], lazy=lazy)     # after which bounds may be known
-    low = (facts.bounds_of(lazy) or (-1,))[0] if lazy is not None else places.min(initial=0)
-    result = indexing.taken_along(device.xp, array, found, axis, low < 0)
+    n = array.shape[axis]
+    found = common.indices(device.xp, places, n, lazy=lazy)     # after which bounds may be known
+    low, high = (places.min(initial=0), places.max(initial=0)) if lazy is None else facts.bounds_of(lazy) or (-1, n)
+    result = indexing.taken_along(device.xp, array, found, axis, low < 0 or high >= n)
     return handles.fresh(device, result)
 
 
@@ -337,8 +338,11 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     x = as_lazy(x)
     if np.isscalar(condlist) or not isinstance(condlist[0], (list, np.ndarray)) and x.ndim != 0:
         condlist = [condlist]
-    conditions = [np.asarray(c, dtype=bool) if not handles.is_lazy(c) else c.astype(bool, copy=False) for c in condlist]
+    conditions = [c if handles.is_array(c) and c.dtype == bool else c.astype(bool) if handles.is_lazy(c) else (
+        np.asarray(c, dtype=bool)) for c in condlist]
     n = len(conditions)
+    if len({c.shape for c in conditions}) > 1:
+        np.asarray([np.empty(c.shape, bool) for c in conditions])       # NumPy words it
     if n == len(funclist) - 1:
         other = ~functools.reduce(np.logical_or, conditions)
         conditions.append(other)

@@ -297,14 +297,14 @@ def test_products_that_are_added_up_are_not_kept(launched):
 
 
 @pytest.mark.parametrize("layout", ["C", "F"])
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i4", "u8", "?", "c8"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i4", "u8", "?", "c8", ">f8", ">i4"])
 def test_pieces(dtype, layout):
     for shape in SHAPES:
         x = LAYOUTS[layout](values(shape, dtype))
         for pieces in ([1], [1, 2], [1, 2, 3], [1, 2, 3, 4], [1.5, -0.0, 0], [300, 1], [-1, 2], [True, 2], [1j, 2],
                        [np.float32(2), 1], [lambda x: -x if dtype != "?" else ~x, 1], [10**30, 1], [np.nan, 1.0]):
             for conditions in (lambda x: [x > 0, x > 2], lambda x: (x > 2, x < 0), lambda x: [x > 0], lambda x: x > 0,
-                               lambda x: [x, x > 0]):
+                               lambda x: [x, x > 0], lambda x: [x > 0, np.ones(x.shape[1:], bool)]):
                 same(lambda x, p=pieces, c=conditions: np.piecewise(x, c(x), p), x)
 
 

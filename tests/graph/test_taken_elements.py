@@ -375,6 +375,20 @@ def test_along_an_axis_at_positions_of_which_nothing_is_known():
         np.take_along_axis(x, far, 1)
 
 
+@pytest.mark.parametrize("seen", [lambda i: i, lambda i: i + 0, lambda i: on_device(np.asarray(i))])
+def test_positions_along_an_axis_wrap_around_within_it(seen, small_on_host):
+    small_on_host(95_000)
+    values = np.arange(7 * 2000.0).reshape(7, 2000)
+    for place in (2000, 2001, 5999, -2001, 2**40 + 3):
+        index = np.zeros((7, 2), int)
+        index[::3, 1] = place
+        with lazyarray.options(check_indices=False):
+            found = np.take_along_axis(lazyarray.asarray(values), seen(lazyarray.asarray(index)), 1)
+            np.testing.assert_array_equal(np.asarray(found), np.take_along_axis(values, index % 2000, 1))
+        with pytest.raises(IndexError):
+            np.take_along_axis(lazyarray.asarray(values), seen(lazyarray.asarray(index)), 1)
+
+
 @pytest.mark.parametrize("case", [
     lambda x, i, j: x[i], lambda x, i, j: x[i, j], lambda x, i, j: x[i, 2], lambda x, i, j: x[i + 1, j - 1],
     lambda x, i, j: x.ravel()[i]])
@@ -399,6 +413,7 @@ def test_positions_of_which_nothing_is_known(case):
 
 def test_positions_that_are_not_looked_at_wrap_around():
     values, index = np.random.default_rng(3).random((30, 40)), np.random.default_rng(4).integers(-500, 500, (2, 50))
+    index[:, 7] = 2**62 + 11, -2**61
     x, i, j = on_device(values), on_device(index[0]), on_device(index[1])
     for _ in range(3):
         with lazyarray.options(check_indices=False), lazyarray.trace() as t:

@@ -129,8 +129,8 @@ def _put_flat(view: np.ndarray, indices: np.ndarray, values: np.ndarray, mode: s
         return
     if mode == "raise" and places.size and (places.min() < -view.size or places.max() >= view.size):
         raise IndexError("invalid entry in indices array")
-    if mode == "raise":
-        mode = "wrap"
+    if mode != "clip" and view.size:
+        places, mode = places % view.size, "raise"      # NumPy subtracts the length until a place is within
     np.put(view, places, values.astype(view.dtype), mode=mode)  # type: ignore[arg-type]
 
 
@@ -149,8 +149,10 @@ def take(array: Any, indices: Any, axis: int | None = None, out: Any = None) -> 
     """``array.take``, which always wraps."""
     if not isinstance(indices, SimulatedArrayBase):
         indices = wrap_new(np.array(indices, dtype=None if np.size(indices) else np.int64))
+    length = array.size if axis is None else array.shape[axis]
     return launch(
-        lambda a, i, o: np.take(a, i, axis, out=o, mode="wrap"),
+        # NumPy's "wrap" subtracts the length until a place is within.
+        lambda a, i, o: np.take(a, i % length if length else i, axis, out=o, mode="wrap"),
         (array, indices, out),
         {},
         () if out is None else (out,),

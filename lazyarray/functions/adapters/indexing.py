@@ -53,8 +53,8 @@ def along(xp: Any, shape: tuple[int, ...], positions: Any, axis: int) -> tuple[A
                  for i, n in enumerate(shape)])
 
 
-def taken_along(xp: Any, a: Any, positions: Any, axis: int, negative: bool) -> Any:
-    """What `positions` name along an axis of `a`; `negative`: some may be below zero.
+def taken_along(xp: Any, a: Any, positions: Any, axis: int, beyond: bool) -> Any:
+    """What `positions` name along an axis of `a`; `beyond`: some may be below zero, or wrap around at the end.
 
     Where the other axes are the same, each place of the whole is computed: CuPy's own way makes an array of them for
     each axis first.
@@ -63,7 +63,7 @@ def taken_along(xp: Any, a: Any, positions: Any, axis: int, negative: bool) -> A
     if positions.shape[:axis] != before or positions.shape[axis + 1:] != after:
         return a[along(xp, a.shape, positions, axis)]
     outer, inner = math.prod(before), math.prod(after)
-    places = (positions % n if negative else positions).reshape(outer, -1, inner)
+    places = (positions % n if beyond else positions).reshape(outer, -1, inner)
     if inner > 1:
         places = places * inner + xp.arange(inner)
     if outer > 1:

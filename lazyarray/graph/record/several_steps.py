@@ -243,26 +243,6 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     return result
 
 
-def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """Numbers where conditions hold: each takes the place of those before it."""
-    dtype = _dtype_of(x, "fdiIlLqQ")
-    if dtype is None or args or kw or type(condlist) not in (list, tuple) or type(funclist) not in (list, tuple) or (
-            not 0 <= len(funclist) - len(condlist) <= 1 or not condlist
-            or not _are_alike([*condlist, x], None) or any(_dtype_of(one, "?") is None for one in condlist)):
-        return None
-    kinds = set(map(type, funclist))
-    if not kinds <= _NUMBERS or float in kinds and dtype.kind != "f":
-        return None
-    try:
-        values = [dtype.type(value) for value in funclist]
-    except OverflowError:       # NumPy words it
-        return None
-    result = values[-1] if len(values) > len(condlist) else dtype.type(0)
-    for condition, value in zip(condlist, values):
-        result = _recorded(np.where, condition, value, result)
-    return result
-
-
 def _are_alike(arrays: Sequence[Any], dtype: np.dtype | None) -> bool:
     """Whether all are lazy arrays of one shape in C order, and of this dtype, if one is given."""
     if any(type(x) is not handles.array_type for x in arrays):
@@ -367,10 +347,6 @@ def _constant(alike: Callable[..., Any]) -> Callable[..., Any]:
     return recorder
 
 
-def fix(x: Any, out: Any = None) -> Any:
-    return _recorded(np.trunc, x) if out is None and _dtype_of(x) is not None else None
-
-
 #: NumPy's function -> what records a call of it.
 SEVERAL: dict[Callable[..., Any], Callable[..., Any]] = {
     np.nanmax: _without_nan(np.max, -np.inf, np.max), np.nanmin: _without_nan(np.min, np.inf, np.min),
@@ -378,8 +354,7 @@ SEVERAL: dict[Callable[..., Any], Callable[..., Any]] = {
     np.nansum: _total(np.sum, 0), np.nanprod: _total(np.prod, 1), np.nan_to_num: nan_to_num,
     np.isclose: isclose, np.allclose: allclose, np.array_equal: array_equal,
     np.angle: angle, np.average: average, np.outer: outer, np.select: select, np.sinc: sinc,
-    np.piecewise: piecewise, np.diff: diff, np.ediff1d: ediff1d, np.ptp: ptp, np.trace: trace,
+    np.diff: diff, np.ediff1d: ediff1d, np.ptp: ptp, np.trace: trace,
     np.einsum: einsum,
     np.iscomplex: _constant(np.zeros_like), np.isreal: _constant(np.ones_like),
-    **({np.fix: fix} if hasattr(np, "fix") else {}),
 }
