@@ -545,7 +545,7 @@ def _memory_of(host: np.ndarray, storage: Any) -> int:
 #: A storage takes as long to make as so many looks for bytes that were uploaded before: operators beside a large array
 #: took 66, 160 and 390 us for two, eight and twelve times with a result of 32 kB of the host (320, 360 and 360 with a
 #: storage from the second time on; the simulated device).
-_FEW_TIMES = 8
+_FEW_TIMES, _MOST_COMPARED = 8, 96 << 10
 
 
 def stays_light(x: ArrayHandle, host: np.ndarray) -> bool:
@@ -557,8 +557,8 @@ def stays_light(x: ArrayHandle, host: np.ndarray) -> bool:
     home = _native.recording.home(x)    # type: ignore[union-attr]
     if home is None:        # another thread has given it a storage
         return False
-    times, nbytes = getattr(home, "sent", 0), views.each_once(host).nbytes
-    if nbytes <= upload_cache.AT_ONCE and times < _FEW_TIMES:
+    times = getattr(home, "sent", 0)
+    if times < _FEW_TIMES and views.each_once(host).nbytes <= _MOST_COMPARED:
         home.sent = times + 1
         return True
     storage = x._self_storage

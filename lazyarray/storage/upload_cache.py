@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["COPIED", "argument", "forget_all", "is_kept", "kept", "operand"]
 
 #: Bytes of an array up to which it is found by its bytes; up to which its bytes are kept at once, and not only if it is
-#: used a second time or is read-only; and up to which it is compared at all. To compare 64 KiB takes 3 us, 1 MiB 50 us.
-SMALL, AT_ONCE, COMPARED = 4 << 10, 96 << 10, 1 << 20
+#: used a second time, is read-only or was made by a call on the host (`allowed`); up to which it is compared at all. To
+#: compare 64 KiB takes 3 us, 1 MiB 50 us.
+SMALL, AT_ONCE, COMPARED = 4 << 10, 64 << 10, 1 << 20
 #: Bytes of integers that are looked through once, when they get to the device: 10 us beside an upload.
 COPIED = 128 << 10
 #: Copies of arrays that are compared: so many, of so many bytes in all.
@@ -122,7 +123,7 @@ def _by_place(device: Device, array: np.ndarray, why: str, allowed: bool) -> Sto
             found.wait = 2 ** found.misses - 1
             _drop(found)
             return None
-        if found.wait or first and array.nbytes > AT_ONCE and array.flags.writeable:
+        if found.wait or first and not allowed and array.nbytes > AT_ONCE and array.flags.writeable:
             found.wait -= found.wait > 0
             return None
     content = bytearray(memory)

@@ -247,7 +247,7 @@ def test_traces(dtype, layout):
                 assert found == expected
                 continue
             assert (found[0].dtype, found[0].shape) == (expected[0].dtype, expected[0].shape)
-            np.testing.assert_allclose(np.asarray(found[0]), expected[0], rtol=1e-2 if dtype == "f2" else 1e-5)
+            np.testing.assert_allclose(np.asarray(found[0]), expected[0], rtol=3e-2 if dtype == "f2" else 1e-5)
 
 
 @EACH
@@ -284,6 +284,31 @@ def test_products_that_are_added_up(dtype, layout):
             assert (found.dtype, found.shape, _strides(found)) == (
                 expected.dtype, expected.shape, _strides(expected)), (subscripts, shapes)
             np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "f2", "f8"])
+def test_what_the_library_adds_up_lies_as_numpys(dtype, monkeypatch):
+    """Whichever order of the axes in memory the library gives it."""
+    xp = lazyarray.device().xp
+    einsum = xp.einsum
+
+    def turned(*args, **kwargs):
+        found = einsum(*args, **kwargs)
+        return xp.asfortranarray(found) if found.ndim > 1 else found
+
+    monkeypatch.setattr(xp, "einsum", turned)
+    for subscripts in (
+            "ij,jk->ik", "kij,kij->ki", "kij,kij->ik", "kij,kij->ij", "...ij,...ij->...", "...i,...i->...", "ij,kl",
+            "ij,ij->ji", "ij,k->kij", "...i,...j", "ij,jk,kl->il"):
+        for shape, layout in itertools.product(((5, 5), (6, 5, 5), (2, 3, 4, 4)), LAYOUTS):
+            part = LAYOUTS[layout](np.nan_to_num(values(shape, dtype), posinf=1, neginf=2))
+            parts = [part] * (1 + subscripts.count(","))
+            expected, _ = told(lambda: np.einsum(subscripts, *parts))
+            found, _ = told(lambda: np.einsum(subscripts, *map(lazyarray.asarray, parts)))
+            if isinstance(expected, type):
+                assert found is expected
+            else:
+                assert (found.shape, _strides(found)) == (expected.shape, _strides(expected)), (subscripts, shape)
 
 
 def test_products_that_are_added_up_are_not_kept(launched):

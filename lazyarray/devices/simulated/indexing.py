@@ -130,8 +130,19 @@ def _put_flat(view: np.ndarray, indices: np.ndarray, values: np.ndarray, mode: s
     if mode == "raise" and places.size and (places.min() < -view.size or places.max() >= view.size):
         raise IndexError("invalid entry in indices array")
     if mode != "clip" and view.size:
-        places, mode = places % view.size, "raise"      # NumPy subtracts the length until a place is within
+        places, mode = _nearer(places, view.size), "wrap"
     np.put(view, places, values.astype(view.dtype), mode=mode)  # type: ignore[arg-type]
+
+
+def _nearer(places: np.ndarray, length: int) -> np.ndarray:
+    """Places that NumPy's "wrap" soon has within a length, which it adds or subtracts until they are."""
+    fits = places.dtype.kind in "iu" and 0 < length <= np.iinfo(places.dtype).max
+    return places % places.dtype.type(length) if fits else places
+
+
+def _length(array: np.ndarray, axis: int | None) -> int:
+    """Of an axis, or of the whole; 0 of an axis that there is not."""
+    return array.size if axis is None else array.shape[axis] if -array.ndim <= axis < array.ndim else 0
 
 
 def put_flat(array: Any, indices: Any, values: Any, mode: str = "wrap") -> None:
@@ -149,10 +160,8 @@ def take(array: Any, indices: Any, axis: int | None = None, out: Any = None) -> 
     """``array.take``, which always wraps."""
     if not isinstance(indices, SimulatedArrayBase):
         indices = wrap_new(np.array(indices, dtype=None if np.size(indices) else np.int64))
-    length = array.size if axis is None else array.shape[axis]
     return launch(
-        # NumPy's "wrap" subtracts the length until a place is within.
-        lambda a, i, o: np.take(a, i % length if length else i, axis, out=o, mode="wrap"),
+        lambda a, i, o: np.take(a, _nearer(i, _length(a, axis)), axis, out=o, mode="wrap"),
         (array, indices, out),
         {},
         () if out is None else (out,),

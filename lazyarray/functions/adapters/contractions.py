@@ -16,7 +16,7 @@ import numpy as np
 from ... import devices
 from .. import memory_order
 
-__all__ = ["Contraction", "contracted", "contractions"]
+__all__ = ["Contraction", "contracted", "contractions", "labels_of"]
 
 
 class Contraction(NamedTuple):
@@ -39,19 +39,38 @@ _MOST = 31
 
 
 @functools.lru_cache(512)
+def labels_of(subscripts: str, ndims: tuple[int, ...]) -> tuple[list[str], str] | None:
+    """The labels of each operand and of the result, digits for the axes of an ellipsis; None of subscripts that are the
+    library's: errors, diagonals, and ellipses of several lengths.
+    """
+    given, arrow, output = [part.replace(" ", "") for part in subscripts.partition("->")]
+    terms, dots = given.split(","), given.count("...")
+    named = (given + output).replace("...", "").replace(",", "")
+    if len(terms) != len(ndims) or not named.isascii() or not (named.isalpha() or dots and not named) or (
+            subscripts.count("...") != dots + output.count("...") or arrow and (dots > 0) != ("..." in output)):
+        return None
+    if not arrow:
+        output = "..." * (dots > 0) + "".join(sorted(label for label in set(named) if named.count(label) == 1))
+    wide = {ndim - len(term.replace("...", "")) for term, ndim in zip(terms, ndims) if "..." in term} or {0}
+    axes = "".join(map(str, range(10)))[:max(wide)] if len(wide) == 1 and 0 <= min(wide) <= 10 else None
+    if axes is None:
+        return None
+    terms, output = [term.replace("...", axes) for term in terms], output.replace("...", axes)
+    if any(len(term) != ndim or len(set(term)) < ndim for term, ndim in zip(terms, ndims)) or (
+            len(set(output)) < len(output) or not set(output).issubset("".join(terms))):
+        return None
+    return terms, output
+
+
+@functools.lru_cache(512)
 def contractions(subscripts: str, ndims: tuple[int, ...]) -> tuple[list[str], str, list[Contraction]] | None:
     """The labels of each operand and of the result, and the contractions from left to right; None of subscripts that
     are the library's, errors included.
     """
-    given, arrow, output = [part.replace(" ", "") for part in subscripts.partition("->")]
-    terms = given.split(",")
-    labels = sorted(given.replace(",", ""))
-    if not arrow:
-        output = "".join([label for label in labels if labels.count(label) == 1])
-    if not 2 <= len(terms) <= _MOST or len(terms) != len(ndims) or not given.isascii() or (
-            not "".join(labels).isalpha() or not set(output).issubset(labels) or len(set(output)) < len(output)
-            or any(len(term) != ndim or len(set(term)) < ndim for term, ndim in zip(terms, ndims))):
+    found = labels_of(subscripts, ndims)
+    if found is None or not 2 <= len(ndims) <= _MOST:
         return None
+    terms, output = found
     steps, a = [], terms[0]
     for i, b in enumerate(terms[1:], 2):
         kept = set(output).union(*terms[i:])

@@ -9,8 +9,9 @@ import numpy as np
 
 from ... import devices
 from ...errors import refuse, wrong
+from .. import memory_order
 from .common import CASTINGS, array, axis_index, is_device, takes_arrays
-from .contractions import contracted
+from .contractions import contracted, labels_of
 
 
 def _factor(xp: Any, a: Any) -> Any:
@@ -180,7 +181,12 @@ def einsum(xp: Any, /, *operands: Any, out: Any = None, optimize: Any = False, *
     result = xp.einsum(*operands, optimize=optimize, **kwargs)
     if result.size and not all(a.size for a in arrays):
         result[...] = 0     # which the library may leave out, where there is nothing to add up
-    return result if order == "K" else xp.array(result, order=order)
+    if order != "K":
+        return xp.array(result, order=order)
+    labels = labels_of(operands[0], tuple([a.ndim for a in arrays])) if isinstance(operands[0], str) and (
+        result.ndim > 1 and optimize is False) else None
+    return result if labels is None else memory_order.laid_out(
+        devices.current(), result, memory_order.order_of_contraction(*labels, arrays))
 
 
 ADAPTED: dict[Any, Any] = {

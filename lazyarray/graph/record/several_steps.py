@@ -13,6 +13,7 @@ import numpy as np
 
 from ... import devices
 from ...functions.adapters.common import FETCHED, fetch, truth
+from ...functions.adapters.contractions import labels_of
 from ...storage import facts, handles
 from ..node import native
 from .loops import Rule, like_ufuncs, named
@@ -34,7 +35,8 @@ def _dtype_of(x: Any, chars: str = "fd") -> np.dtype | None:
     if native is None or type(x) is not handles.array_type:
         return None
     meta = handles.meta_of(x)
-    return meta.dtype if meta.dtype.char in chars and meta.ndim and meta.size and meta.flags.forc else None
+    dtype = meta.dtype
+    return dtype if dtype.char in chars and dtype.isnative and meta.ndim and meta.size and meta.flags.forc else None
 
 
 def _are_plain(keepdims: Any, *others: Any) -> bool:
@@ -314,27 +316,15 @@ def _pair_of(subscripts: str, *ndims: int) -> tuple[tuple[int, ...], tuple[int, 
     """The axes of both operands in the order of the result's, and of those that are lost behind them; and how many
     these are. None of other subscripts.
     """
-    given, arrow, output = subscripts.replace(" ", "").partition("->")
-    terms, dots = given.split(","), (given + output).count("...")
-    named = (given + output).replace("...", "").replace(",", "")
-    if len(terms) != 2 or dots not in (0, 2 + bool(arrow)) or not (named.isascii() and named.isalpha()):
+    found = labels_of(subscripts, ndims)
+    if found is None:
         return None
-    wide, other = (ndim - len(term.replace("...", "")) for term, ndim in zip(terms, ndims))
-    if wide != other or not 0 <= wide <= _MOST_WIDE * (dots > 0):
-        return None
-    if not arrow:
-        output = "..." * (dots > 0) + "".join(sorted(label for label in set(named) if named.count(label) == 1))
-    first, second, output = (term.replace("...", "0123456789"[:wide]) for term in (*terms, output))
-    if set(first) != set(second) or not set(first) > set(output) or any(
-            len(set(term)) < len(term) for term in (first, second, output)):
+    (first, second), output = found
+    if set(first) != set(second) or len(first) == len(output):
         return None
     order = output + "".join([label for label in first if label not in output])
     return (tuple([first.index(label) for label in order]), tuple([second.index(label) for label in order]),
             len(order) - len(output))
-
-
-#: Axes that an ellipsis stands for at most: each has a digit for a label.
-_MOST_WIDE = 10
 
 
 # -- of real numbers -------------------------------------------------------------------------------
