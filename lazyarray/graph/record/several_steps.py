@@ -289,7 +289,11 @@ def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = 
 # -- products that are added up ----------------------------------------------------------------------
 
 def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
-    """Of two arrays of one dtype and the same labels, some of which are lost: ``ij,ij->i``, ``...ij,...ji->...``."""
+    """Of two arrays of one dtype and the same labels, some of which are lost: ``ij,ij->i``, ``...ij,...ji->...``.
+
+    A stack of matrices for each product takes 1.1 to 2.3 times as long, without what the operands are computed from
+    (``benchmarks/results/sums-of-products-cuda-2026-11-29.json``).
+    """
     if out is not None or kwargs or len(operands) != 3 or type(operands[0]) is not str or (
             type(optimize) is not bool and optimize not in ("greedy", "optimal")):
         return None
