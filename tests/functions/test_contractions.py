@@ -80,11 +80,28 @@ def test_several_operands_that_are_left_to_numpy(text, arrays):
 
 
 @pytest.mark.parametrize(("text", "ndims"), [
-    ("ab", (2,)), ("aa,ab", (2, 2)), ("ab,bc->aac", (2, 2)), ("ab,bc->ad", (2, 2)), ("...a,ab", (2, 2)),
+    ("ab", (2,)), ("aa,ab", (2, 2)), ("ab,bc->aac", (2, 2)), ("ab,bc->ad", (2, 2)), ("...a,...ab", (3, 2)),
+    ("...a,ab->ab", (2, 2)), ("a,ab->...b", (1, 2)), (". ..a,ab", (2, 2)), ("...a...,ab", (2, 2)), ("...a,ab", (0, 2)),
+    ("...,...", (11, 11)), ("ab,b - >a", (2, 1)), ("0a,ab->0b", (2, 2)),
     ("ab,bc", (2, 3)), ("ab,bc", (2, 2, 2)), ("a$,$b", (2, 2)), ("ab,bc->", (1, 2)), ("a1,1b", (2, 2)),
     ("a\u00e9,\u00e9b", (2, 2)), (",".join("a" * 32), (1,) * 32)])
 def test_what_is_left_to_the_library(text, ndims):
     assert contractions(text, ndims) is None
+
+
+@pytest.mark.parametrize("text", [
+    "...a,ab", "...ab,bc->...ac", "a...,a...->...", "...ab,...bc", "ab...,bc->...ca", "...,...a", "...ab,...cb->...ac"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_axes_of_an_ellipsis(text, turned):
+    rng = np.random.default_rng(len(text))
+    for wide in ((), (3,), (2, 3)):
+        arrays = []
+        for term in text.partition("->")[0].split(","):
+            before, dots, after = term.partition("...")
+            lengths = {label: 2 + ord(label) % 5 for label in before + after}
+            array = rng.random([*map(lengths.get, before), *(wide if dots else ()), *map(lengths.get, after)])
+            arrays.append(np.asfortranarray(array) if turned else array)
+        agree(text, arrays)
 
 
 @pytest.mark.parametrize("shapes", [((1, 3), (2, 3)), ((2, 3), (2, 1)), ((0, 3), (0, 3))])
