@@ -311,6 +311,7 @@ def test_what_the_library_adds_up_lies_as_numpys(dtype, monkeypatch):
                 assert (found.shape, _strides(found)) == (expected.shape, _strides(expected)), (subscripts, shape)
 
 
+@pytest.mark.one_device("with several, each operand is looked up")
 def test_products_that_are_added_up_are_not_kept(launched):
     given = [np.random.default_rng(k).random((3000, 40)) for k in range(2)]
     x, y = map(lazyarray.asarray, given)
