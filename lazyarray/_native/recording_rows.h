@@ -629,7 +629,7 @@ rows_taken(PyObject *x, PyObject *index)
 }
 
 PyDoc_STRVAR(rows_doc, "rows(x, index, /)\n--\n\n"
-"``x[index]`` by positions that are known to lie within, as new memory; None: it is for Python.");
+"``x[index]`` by positions that are known to lie within, or are not looked at, as new memory; None: it is for Python.");
 
 static PyObject *
 rows(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)

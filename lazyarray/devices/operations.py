@@ -307,8 +307,9 @@ class Operations(ABC):
 
         The positions, one device array for each of these axes, are broadcast to one shape; some may be counted from the
         end. All are on the current device. A `range` of positions that are within may stand for a vector, and beside
-        others a number, from 0 on, for as many equal ones. The result lies in memory as NumPy's of an array in C order
-        does: the axes of the positions outermost, before those in front of them.
+        others a number, from 0 on, for as many equal ones. What an array names beyond the axis wraps around. The result
+        lies in memory as NumPy's of an array in C order does: the axes of the positions outermost, before those in
+        front of them.
         """
         positions = self._arrays_of(positions)
         if not axis:

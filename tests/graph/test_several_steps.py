@@ -247,7 +247,8 @@ def test_traces(dtype, layout):
                 assert found == expected
                 continue
             assert (found[0].dtype, found[0].shape) == (expected[0].dtype, expected[0].shape)
-            np.testing.assert_allclose(np.asarray(found[0]), expected[0], rtol=3e-2 if dtype == "f2" else 1e-5)
+            half = dtype == "f2"        # of numbers up to 5, whose neighbours are 0.004 apart
+            np.testing.assert_allclose(np.asarray(found[0]), expected[0], 1e-2 if half else 1e-5, 0.01 if half else 0)
 
 
 @EACH

@@ -3,7 +3,7 @@
 
 A step takes elements of a table, an operand that is read by no element's own place: one kernel takes them and computes
 what comes of them. Positions are known to lie within before, as where they are not recorded; those of indexes are
-looked at in `_native/recording_rows.h`.
+looked at in `_native/recording_rows.h`. Where nobody looks (`options.check_indices`), those out of range wrap around.
 """
 from __future__ import annotations
 
