@@ -100,6 +100,39 @@ run_by(PyObject *kernel, PyObject *arguments, PyObject *shape, PyObject *fortran
     return results;
 }
 
+/* Whether it is known how far the integers of a source reach: 1 or 0; -1: an error. */
+static int
+reaches_are_known(const Chain *chain)
+{
+    int known = 0;
+    for (int i = 0; !known && i < chain->inputs; i++) {
+        PyObject *source = chain->source[i];
+        if (source == NULL || Py_TYPE(source) != types.Leaf) {
+            known = source != NULL && got(source, N.bounds) != Py_None;
+            continue;
+        }
+        PyObject *home = got(source, L.storage);
+        PyObject *facts = Py_TYPE(home) == types.Storage ? PyObject_GetAttr(home, text.facts) : Py_NewRef(Py_None);
+        known = facts == NULL ? -1 : PyTuple_CheckExact(facts) ? PyDict_Contains(PyTuple_GET_ITEM(facts, 1), text.bounds) : 0;
+        Py_XDECREF(facts);
+    }
+    return known;
+}
+
+/* Keep how far the integers of a node that is to be computed reach, if that follows from its sources: it does not know later
+what it was made of. A loop's next indexes are made of those before, which were computed meanwhile. */
+static int
+note_computed(const Chain *chain, PyObject *node, PyObject *home)
+{
+    PyObject *dtype = got(node, N.dtype);
+    if (Py_TYPE(home) != types.Storage || !PyArray_DescrCheck(dtype) || strchr("iu", ((PyArray_Descr *)dtype)->kind) == NULL)
+        return 0;
+    int known = reaches_are_known(chain);
+    PyObject *noted = known > 0 ? PyObject_CallFunctionObjArgs(py.note_computed, node, home, NULL) : NULL;
+    Py_XDECREF(noted);
+    return known < 0 || PyErr_Occurred() ? -1 : 0;
+}
+
 PyDoc_STRVAR(compute_doc, "compute(node, /)\n--\n\n"
 "Compute a node, and with it those on the way to it that somebody holds. The caller holds the lock.");
 
@@ -122,7 +155,10 @@ compute(PyObject *Py_UNUSED(module), PyObject *node)
         PyObject *home = home_of(chain.node[i]);
         if (home != NULL || i == chain.nodes - 1)
             outputs[kept++] = i;
+        int noted = home == NULL ? 0 : note_computed(&chain, chain.node[i], home);
         Py_XDECREF(home);
+        if (noted < 0)
+            goto end;
     }
     int with_partners = PyObject_IsTrue(py.partners);
     if (arguments == NULL || with_partners < 0 || (program = program_of(&chain, outputs, kept, 0)) == NULL

@@ -54,12 +54,12 @@ GREATEST: dict[Any, Callable[..., int | tuple[int, ...]]] = {
 SOURCES: dict[Any, tuple[int, int]] = {
     **dict.fromkeys((np.concatenate, np.stack), (1, 2)), **dict.fromkeys((np.hstack, np.vstack), (1, 1)),
     **dict.fromkeys((np.dstack, np.column_stack), (1, 1)), **dict.fromkeys((np.repeat, np.roll, np.sort), (1, 3)),
-    np.tile: (1, 2), np.append: (2, 3),
+    np.tile: (1, 2), np.append: (2, 3), np.unique: (1, 5),
 }
 #: Functions of whose results something is known.
 NOTED = GREATEST.keys() | SOURCES.keys()
 #: Keywords that say nothing else either.
-_PLAIN = frozenset(("axis", "kind"))
+_PLAIN = frozenset(("axis", "kind", "return_index", "return_inverse", "return_counts", "equal_nan", "sorted"))
 
 
 def seen(func: Callable[..., Any], args: tuple[Any, ...],
@@ -93,9 +93,10 @@ def note(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     """
     if func in GREATEST:
         _note_greatest(func, args, kwargs, result)
-    elif before and handles.is_array(result) and result.dtype.kind in "iu" and (
+    values = result[0] if func is np.unique and type(result) is tuple else result
+    if before and handles.is_array(values) and values.dtype.kind in "iu" and (
             all(storage is None or storage.writes == writes for storage, writes, _, _ in before)):
-        facts.note_bounds(result, min([low for _, _, low, _ in before]), max([high for _, _, _, high in before]))
+        facts.note_bounds(values, min([low for _, _, low, _ in before]), max([high for _, _, _, high in before]))
 
 
 def _note_greatest(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
@@ -120,6 +121,9 @@ def _note_unique(result: tuple[Any, ...], ar: Any, return_index: bool = False, r
     for x, most in zip(result[1:], [most for wanted, most in asked if wanted]):
         if handles.is_array(x):
             facts.note_bounds(x, 0, most)
+    if return_inverse and distinct and handles.is_array(x := result[1 + bool(return_index)]) and (
+            known := facts.known_of(x)) is not None:
+        known["extremes"] = 0, distinct - 1     # each distinct one is there
 
 
 #: Functions whose results name no element twice, if they have one axis.

@@ -17,7 +17,7 @@ from ..storage import facts, handles
 from ..storage.storage import Storage
 from .node import Leaf, Node
 
-__all__ = ["look_through", "note"]
+__all__ = ["look_through", "note", "note_computed"]
 
 
 class _Range(NamedTuple):
@@ -54,6 +54,15 @@ def _noted(node: Node, storage: Storage, again: bool = False) -> _Range | None:
     return found
 
 
+def note_computed(node: Node, storage: Storage) -> None:
+    """The same of a node that is about to be computed, if somebody holds it: what is known then is looked at once more
+    where that is too wide.
+    """
+    if storage.pending is node and (known := facts.of_storage(storage)) is not None and "bounds" not in known and (
+            _noted(node, storage) is not None):
+        known["derived"] = True
+
+
 def look_through(x: Any, at_once: bool = True) -> facts.Bounds | None:
     """The bounds of an array that waits, of those of the arrays that it is recorded as work on: they are looked at when
     they are asked for the second time, as ``v[i + 1]`` in a loop does, or `at_once` if they are not much larger.
@@ -85,7 +94,7 @@ def _unknown(x: Any) -> list[tuple[Storage, dict[Any, Any]]]:
             known, form = facts.of_storage(home), home.root if home.root_view is None else home.root_view
             if known is None or form is None or form.dtype != one.array.dtype:      # bytes alone, or of other elements
                 return []
-            if "bounds" not in known:
+            if "bounds" not in known or "derived" in known and "looked" not in known:
                 found[id(known)] = home, known
     return list(found.values())
 
@@ -187,11 +196,15 @@ def _of_node(node: Node) -> _Range | None:
 
 # -- what a condition says -----------------------------------------------------------------------
 
+#: Steps before a value that are looked at for what a condition says of their operands.
+_STEPS_BACK = 2
+
 #: Comparison -> how it narrows the range of its first operand, given that of the second one, where it is true.
 _TRUE: dict[str, Callable[[_Range, _Range], tuple[int, int]]] = {
     "less": lambda a, b: (a.low, min(a.high, b.high - 1)), "less_equal": lambda a, b: (a.low, min(a.high, b.high)),
     "greater": lambda a, b: (max(a.low, b.low + 1), a.high), "greater_equal": lambda a, b: (max(a.low, b.low), a.high),
-    "equal": lambda a, b: (max(a.low, b.low), min(a.high, b.high)), "not_equal": lambda a, b: a[:2],
+    "equal": lambda a, b: (max(a.low, b.low), min(a.high, b.high)),
+    "not_equal": lambda a, b: (a.low + (a.low == b.low == b.high), a.high - (a.high == b.high == b.low)),
 }
 #: What each says where it is false, and with its operands exchanged.
 _FALSE = {"less": "greater_equal", "less_equal": "greater", "greater": "less_equal", "greater_equal": "less",
@@ -200,7 +213,7 @@ _EXCHANGED = {"less": "greater", "less_equal": "greater_equal", "greater": "less
               "equal": "equal", "not_equal": "not_equal"}
 
 
-def _under(condition: Any, truth: bool, value: Any, found: _Range) -> _Range:
+def _under(condition: Any, truth: bool, value: Any, found: _Range, steps: int = _STEPS_BACK) -> _Range:
     """The range of the elements of an operand where a condition has this truth; `found`: the one of all of them.
 
     Who writes what a condition reads has it computed first, and then it has no operands: see `_of_node`.
@@ -209,7 +222,25 @@ def _under(condition: Any, truth: bool, value: Any, found: _Range) -> _Range:
     if not operands or type(value) is not Node and type(value) is not Leaf:      # of a number it says nothing
         return found
     narrowed = _narrowed(condition, operands, truth, value, found)
+    if steps and type(value) is Node and (value.shape, value.fortran) == (condition.shape, condition.fortran):
+        narrowed = _of_narrowed(condition, truth, value, narrowed, steps - 1)
     return narrowed if condition.operands else found
+
+
+def _of_narrowed(condition: Node, truth: bool, value: Node, found: _Range, steps: int) -> _Range:
+    """The same of a step on operands that the condition says something of, as ``i + 1`` where ``i < n - 1``."""
+    name, given = value.step.name.removeprefix("own_"), value.operands
+    if name not in _PLACE_BY_PLACE or not given:
+        return found
+    step = _STEPS[name]
+    before = [_of(operand, value.size) for operand in given]
+    ranges = [one and _under(condition, truth, operand, one, steps) for one, operand in zip(before, given)]
+    if None in ranges or ranges == before or (again := step(*ranges)) is None or not value.operands:
+        return found
+    limits = _all_of(value.dtype)
+    if again.low < limits.low or again.high > limits.high or max(again.low, found.low) > min(again.high, found.high):
+        return found
+    return found._replace(low=max(again.low, found.low), high=min(again.high, found.high))
 
 
 def _narrowed(condition: Node, operands: tuple[Any, ...], truth: bool, value: Any, found: _Range) -> _Range:
@@ -233,11 +264,25 @@ def _narrowed(condition: Node, operands: tuple[Any, ...], truth: bool, value: An
 
 def _is_same(operand: Any, value: Any, condition: Node) -> bool:
     """Whether the elements of an operand of a condition are those of another operand, at the same places."""
-    if type(operand) is Leaf and type(value) is Leaf:
+    return _is_alike(operand, value) and (type(operand) is not Node or condition.shape == operand.shape)
+
+
+def _is_alike(operand: Any, value: Any, steps: int = _STEPS_BACK) -> bool:
+    """Whether two operands are one, or the same step on the same operands: ``i + 1`` is written twice."""
+    if operand is value:
+        return True
+    if type(operand) is not type(value):
+        return False
+    if type(operand) is Leaf:
         one, other, first = operand.array, value.array, operand.storage.device.first
-        return operand.storage is value.storage and (one is other or (
-            one.shape, one.strides, one.dtype, first(one)) == (other.shape, other.strides, other.dtype, first(other)))
-    return type(operand) is Node and operand is value and condition.shape == operand.shape
+        return operand.storage is value.storage and (
+            one.shape, one.strides, one.dtype, first(one)) == (other.shape, other.strides, other.dtype, first(other))
+    if type(operand) is not Node:
+        return isinstance(operand, (np.integer, np.bool_)) and bool(operand == value)
+    given, others = operand.operands, value.operands
+    return bool(steps and given) and operand.step is value.step and (operand.shape, operand.fortran) == (
+        value.shape, value.fortran) and len(given) == len(others) and all(
+        _is_alike(one, other, steps - 1) for one, other in zip(given, others)) and bool(operand.operands and value.operands)
 
 
 # -- steps ---------------------------------------------------------------------------------------
@@ -311,3 +356,5 @@ _STEPS: dict[str, Callable[..., _Range | None]] = {
     "sign": lambda a: _Range(-1, 1), "astype": lambda a: a, "value": lambda a: a._replace(is_number=False),
     **dict.fromkeys(("take", "take_rows", "take_along"), lambda table, *where: table._replace(distinct=False)),
 }
+#: Those of which an element depends on the operands' elements at its place alone.
+_PLACE_BY_PLACE = _STEPS.keys() - {"take", "take_rows", "take_along", "where"}

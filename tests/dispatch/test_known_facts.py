@@ -128,6 +128,9 @@ MADE = {
     "argsort of columns": lambda x: (np.argsort(x, axis=0)[3],), "lexsort": lambda x: (np.lexsort([x[0], x[1]]),),
     "flatnonzero": lambda x: (np.flatnonzero(x[0] > 0.5),),
     "part": lambda x: (np.argsort(x[0])[::2],),
+    "counts of truth values": lambda x: (np.minimum((x < 0.5).sum(axis=1), 29),),
+    "count_nonzero": lambda x: (np.minimum(np.count_nonzero(x < 0.5, axis=1), 29),),
+    "counts of turned ones": lambda x: ((x.T.copy().T < 0.5).sum(axis=0),),
 }
 
 
@@ -141,6 +144,33 @@ def test_an_index_that_a_function_made_is_not_checked(make):
     assert found == 0
     wanted = make(X)
     np.testing.assert_array_equal(np.asarray(result), X[(slice(None), *wanted) if len(wanted) == 1 else wanted])
+
+
+@pytest.mark.parametrize("made", [{"return_inverse": True}, {"return_index": True, "return_inverse": True}, {
+    "return_counts": True, "return_inverse": True, "return_index": True}], ids=lambda made: " ".join(made))
+def test_what_is_counted_by_their_place_among_the_distinct_ones_is_not_looked_at(made):
+    at = 1 + ("return_index" in made)
+    values = RNG.integers(0, 40, 20_000) * 7
+    inverse, plain = (np.unique(x, **made)[at] for x in (lazy(values), values))
+    found, counts = waits(lambda: (np.bincount(inverse), np.bincount(inverse, weights=lazy(values) * 0.5)))
+    assert found == 0
+    np.testing.assert_array_equal(np.asarray(counts[0]), np.bincount(plain))
+    np.testing.assert_array_equal(np.asarray(counts[1]), np.bincount(plain, weights=values * 0.5))
+    inverse[3] = 77
+    assert len(np.bincount(inverse)) == 78
+
+
+def test_distinct_values_lie_where_all_do():
+    values, table = np.sort(RNG.integers(0, 2000, 20_000)), RNG.random(2000)
+    index = lazy(table).argsort()[lazy(values)]
+    distinct = np.unique(index)
+    assert waits(lambda: lazy(table)[distinct])[0] == 0
+    pair = np.unique(index, return_counts=True)
+    assert waits(lambda: lazy(table)[pair[0]])[0] == 0
+    np.testing.assert_array_equal(np.asarray(distinct), np.unique(table.argsort()[values]))
+    distinct[0] = 2000
+    with pytest.raises(IndexError):
+        lazy(table)[distinct]
 
 
 def test_an_index_is_checked_once():
@@ -370,6 +400,52 @@ def test_positions_that_are_taken_again_and_again_wait_twice():
             walk.append(place[walk[-1]])
     np.testing.assert_array_equal(np.asarray(walk[-1]), plain[-1])
     assert sum(e.reason == "bounds check" for e in events) <= 4
+
+
+def steps_back(table, i, j, rounds, wait=bool):
+    """The least of three neighbours again and again, from the ends."""
+    rows, path = np.arange(len(i)), []
+    for _ in range(rounds):
+        alive = (i > 0) & (j > 0)
+        path.append(np.stack([i, j, alive]))
+        near = np.stack([table[rows, np.maximum(i - 1, 0), np.maximum(j - 1, 0)], table[rows, np.maximum(i - 1, 0), j],
+                         table[rows, i, np.maximum(j - 1, 0)]])
+        pick = near.argmin(axis=0)
+        i, j = np.where(alive & (pick != 2), i - 1, i), np.where(alive & (pick != 1), j - 1, j)
+        if not wait(alive.any()):
+            break
+    return np.stack(path)
+
+
+@pytest.mark.parametrize("length", [12, 3000])
+def test_the_next_indexes_of_a_loop_lie_near_those_before(length):
+    """They are computed before they are indexes of anything."""
+    table = RNG.random((length, 30, 30))
+    end = RNG.integers(20, 30, length)
+    first = lazy(np.arange(30))[lazy(end)] + 0
+    found, path = waits(lambda: steps_back(lazy(table), first, first, 40))
+    np.testing.assert_array_equal(np.asarray(path), steps_back(table, end, end, 40))
+    assert found <= len(path) + 2       # one for each that is asked for
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_bounds_that_grow_in_a_loop_are_looked_at_again(step):
+    """Of `i` no more is known than that it may have grown; the greatest is where it was."""
+    count, table = 400, RNG.random(420)
+    plain, kept = np.arange(400), []
+    i, x, one = lazy(plain) + 0, lazy(table), lazy(np.zeros(count)) + 0
+    for _ in range(30):
+        i, plain = i + step * (one > 0.5), plain + 0
+        kept.append(np.asarray(i + 0))
+        np.testing.assert_array_equal(np.asarray(x[i]), table[plain])
+    assert all((one == plain).all() for one in kept)
+    with pytest.raises(IndexError):
+        x[i + 21]
+    i[5] = 420
+    j = i + step * (one > 0.5)
+    (j + 0).tolist()
+    with pytest.raises(IndexError):
+        x[j]
 
 
 @pytest.mark.parametrize("ufunc", [np.maximum, np.minimum])

@@ -198,9 +198,17 @@ def _reduced(name: str, x: Any, given: dict[str, Any]) -> Any:
             with device.on(device.device_of(result)):
                 result = device.contiguous(result)      # NumPy's are in C order
     array = new_array(Storage(device, result, stream), None, result)
-    if name in _POSITIONS:
-        _note_greatest(array, request.extent.length - 1)
+    if (greatest := _greatest(name, dtype, request.extent, given)) is not None:
+        _note_greatest(array, greatest)
     return array
+
+
+def _greatest(name: str, dtype: np.dtype, extent: Extent, given: dict[str, Any]) -> int | None:
+    """The greatest place or, of truth values, the greatest count that a reduction can give; the least is 0."""
+    if name in _POSITIONS:
+        return extent.length - 1
+    is_count = name == "count" or name == "sum" and dtype.kind == "b" and given.get("dtype") is None
+    return extent.length if is_count else None
 
 
 def _is_clear(value: Any) -> bool:
@@ -313,8 +321,8 @@ def _reduction_of(key: Any, x: Any, program: Program | None, arguments: list[Any
     kernel = kernel_of(device, program, request.reduction, request.extent, arguments, form, known)
     if kernel is None:
         return None
-    greatest = request.extent.length - 1 if name in _POSITIONS else None
-    if greatest is not None and request.turned is not None:
+    greatest = _greatest(name, dtype, request.extent, {})
+    if name in _POSITIONS and request.turned is not None:
         return False        # positions are in C order, turned or not
     return kernel, request.freedom, request.lengths, turn, request.turned, greatest
 
