@@ -100,15 +100,18 @@ run_by(PyObject *kernel, PyObject *arguments, PyObject *shape, PyObject *fortran
     return results;
 }
 
-/* Whether it is known how far the integers of a source reach: 1 or 0; -1: an error. */
+/* Whether it is known how far the integers of a source reach, or there are numbers alone: 1 or 0; -1: an error. */
 static int
 reaches_are_known(const Chain *chain)
 {
-    int known = 0;
+    int known = 0, sources = 0;
     for (int i = 0; !known && i < chain->inputs; i++) {
         PyObject *source = chain->source[i];
-        if (source == NULL || Py_TYPE(source) != types.Leaf) {
-            known = source != NULL && got(source, N.bounds) != Py_None;
+        if (source == NULL)
+            continue;
+        sources++;
+        if (Py_TYPE(source) != types.Leaf) {
+            known = got(source, N.bounds) != Py_None;
             continue;
         }
         PyObject *home = got(source, L.storage);
@@ -116,7 +119,7 @@ reaches_are_known(const Chain *chain)
         known = facts == NULL ? -1 : PyTuple_CheckExact(facts) ? PyDict_Contains(PyTuple_GET_ITEM(facts, 1), text.bounds) : 0;
         Py_XDECREF(facts);
     }
-    return known;
+    return known || sources > 0 ? known : 1;
 }
 
 /* Keep how far the integers of a node that is to be computed reach, if that follows from its sources: it does not know later

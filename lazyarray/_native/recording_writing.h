@@ -677,6 +677,38 @@ become_recorded(PyObject *x, PyObject *result, Place *read, Reads *reads)
     return done;
 }
 
+/* Before a lazy array of integers that wait becomes another one: how far they reach, which its storage alone may know. */
+static int
+keep_range(PyObject *x, const Place *place)
+{
+    Reach reach;
+    PyObject *dtype = (PyObject *)PyArray_DESCR((PyArrayObject *)place->meta);
+    int known = strchr("iu", ((PyArray_Descr *)dtype)->kind) == NULL || got(place->storage, S.pending) == Py_None
+        ? 0 : find_reach(place->storage, dtype, &reach);
+    PyObject *kept = known > 0 ? PyObject_CallOneArg(py.keep_range, x) : NULL;
+    Py_XDECREF(kept);
+    return known < 0 || PyErr_Occurred() ? -1 : 0;
+}
+
+/* How far the integers of a place reach once a node is there, if that is known of what is there now: 0, or -1 with an error. */
+static int
+reach_of_update(Place *place, PyObject *node)
+{
+    PyArray_Descr *dtype = PyArray_DESCR((PyArrayObject *)place->meta);
+    Reach one;
+    int known = strchr("iu", dtype->kind) == NULL ? 0 : find_reach(place->storage, (PyObject *)dtype, &one);
+    PyObject *range = known > 0 ? PyObject_CallOneArg(py.range_of, node) : NULL;
+    if (range != NULL && range != Py_None && PyArg_ParseTuple(range, "nn", &place->reach.low, &place->reach.high)) {
+        place->reaches = 1;
+        if (place->meta != got(place->storage, S.root_view)) {      /* of a part: the others are as they were */
+            place->reach.low = one.low < place->reach.low ? one.low : place->reach.low;
+            place->reach.high = one.high > place->reach.high ? one.high : place->reach.high;
+        }
+    }
+    Py_XDECREF(range);
+    return known < 0 || PyErr_Occurred() ? -1 : 0;
+}
+
 /* -- ``x += y`` ---------------------------------------------------------------------------------------------------- */
 
 PyDoc_STRVAR(updated_doc, "updated(ufunc, inputs, out, /)\n--\n\n"
@@ -727,6 +759,8 @@ updated(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         result = Py_NewRef(Py_None);
     if (open <= 0 || least == -2 || told < 0)
         goto end;
+    if (whole && keep_range(x, &place) < 0)
+        goto end;
     result = least < 0 || told ? Py_NewRef(Py_None) : recorded_from(ufunc, inputs, meta, least, bytes);
     if (result == NULL || result == Py_None)
         goto end;
@@ -743,7 +777,13 @@ updated(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     PyObject *home = Py_TYPE(result) == types.LazyNdarray ? got(result, X.storage) : Py_None;
     node = Py_TYPE(home) == types.Storage && got(result, X.meta) == got(home, S.root_view) ? Py_NewRef(got(home, S.pending)) : NULL;
     Py_SETREF(result, Py_NewRef(Py_None));      /* nobody holds the node's own array: its value is for the target alone */
-    if (node == NULL || Py_TYPE(node) != types.Node || (open = open_place(&place, &reads, 0)) == 0)
+    if (node == NULL || Py_TYPE(node) != types.Node)
+        goto end;
+    if (reach_of_update(&place, node) < 0) {
+        Py_CLEAR(result);
+        goto end;
+    }
+    if ((open = open_place(&place, &reads, 0)) == 0)
         goto end;
     if (open < 0 || (target = target_of(&place, got(x, X.storage) == storage && got(x, X.meta) == meta ? got(x, X.array) : Py_None)) == NULL || (done = write_node(node, &place, target)) == FAILED)
         Py_CLEAR(result);

@@ -18,7 +18,7 @@ from ..storage import facts, handles
 if TYPE_CHECKING:
     from ..devices import Device
 
-__all__ = ["FETCHED", "NOTED", "SOURCES", "are_within", "bounds", "look_at", "note", "note_series", "seen"]
+__all__ = ["FETCHED", "NOTED", "SOURCES", "are_within", "bounds", "look_at", "note", "note_axes", "note_series", "seen"]
 
 
 def _shape(a: Any) -> tuple[int, ...]:
@@ -137,6 +137,13 @@ def note_series(args: tuple[Any, ...], result: Any) -> None:
     series, limits = range(*args), np.iinfo(result.dtype)
     if len(series) and limits.min <= min(series[0], series[-1]) and max(series[0], series[-1]) <= limits.max:
         facts.note_range(result, min(series[0], series[-1]), max(series[0], series[-1]))     # else some wrap around
+
+
+def note_axes(lengths: tuple[int, ...], result: tuple[Any, ...]) -> None:
+    """The same of positions along axes of such lengths."""
+    for x, length in zip(result, lengths):
+        if handles.is_array(x) and not handles.is_light(x) and length:
+            facts.note_bounds(x, 0, length - 1)
 
 
 # -- checks ----------------------------------------------------------------------------------------

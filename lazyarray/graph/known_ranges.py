@@ -17,7 +17,7 @@ from ..storage import facts, handles
 from ..storage.storage import Storage
 from .node import Leaf, Node
 
-__all__ = ["look_through", "note", "note_computed"]
+__all__ = ["keep", "look_through", "note", "note_computed", "of_node"]
 
 
 class _Range(NamedTuple):
@@ -63,6 +63,21 @@ def note_computed(node: Node, storage: Storage) -> None:
         known["derived"] = True
 
 
+def keep(x: Any) -> None:
+    """Keep the bounds of an array that waits with the work: another storage is about to take its place."""
+    storage = x._self_storage
+    known, node = facts.of_storage(storage), storage.pending if type(storage) is Storage else None
+    if known is not None and "bounds" in known and type(node) is Node and node.bounds is None and (
+            known["bounds"][2] == node.dtype):
+        node.bounds = _Range(*known["bounds"][:2], "distinct" in known)
+
+
+def of_node(node: Node) -> facts.Bounds | None:
+    """The bounds of recorded work that waits, if they follow from others."""
+    found = node.bounds or _of_node(node)
+    return None if found is None else found[:2]
+
+
 def look_through(x: Any, at_once: bool = True) -> facts.Bounds | None:
     """The bounds of an array that waits, of those of the arrays that it is recorded as work on: they are looked at when
     they are asked for the second time, as ``v[i + 1]`` in a loop does, or `at_once` if they are not much larger.
@@ -87,7 +102,7 @@ def _unknown(x: Any) -> list[tuple[Storage, dict[Any, Any]]]:
     storage = x._self_storage
     todo, found = [storage.pending if type(storage) is Storage else None], {}
     for one in todo:
-        if type(one) is Node and len(todo) < _MOST_LOOKED_AT:
+        if type(one) is Node and one.dtype.kind in "iu" and len(todo) < _MOST_LOOKED_AT:     # of floats nothing follows
             todo += one.operands
         elif type(one) is Leaf and one.array.dtype.kind in "iu":
             home = one.storage

@@ -259,16 +259,25 @@ def _on_host(func: Callable[..., Any]) -> Callable[..., Any]:
     return create
 
 
-def noted(args: tuple[Any, ...], result: Any) -> Any:
-    """``arange(*args)``, of which it is known what it may index."""
+def _series(args: tuple[Any, ...], result: Any) -> Any:
     if handles.is_array(result) and small_arrays.on_host(result) is None:
         index_bounds.note_series(args, result)
     return result
 
 
+def _of_triangle(args: tuple[Any, ...], result: Any) -> Any:
+    if set(map(type, args)) == {int}:
+        index_bounds.note_axes((args[0], args[2] if len(args) > 2 else args[0]), result)
+    return result
+
+
+#: Functions of whose results it is known what they may index -> what keeps that of ``function(*args)``.
+_NOTED = {_np.arange: _series, _np.triu_indices: _of_triangle, _np.tril_indices: _of_triangle}
+
+
 def _named(func: Callable[..., Any], create: Callable[..., Any], doc: str) -> Callable[..., Any]:
     """`create` under the name and with the parameters of NumPy's `func`, its `like=` too."""
-    quick, counts = func in QUICK, func is _np.arange
+    quick, noted = func in QUICK, _NOTED.get(func)
     of_list = small_arrays.quick_array if func is _np.array else None
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -280,7 +289,8 @@ def _named(func: Callable[..., Any], create: Callable[..., Any], doc: str) -> Ca
             kwargs.pop("like", None)
         elif of_list is not None and (result := of_list(*args)) is not None:
             return result
-        return noted(args, create(*args, **kwargs)) if counts else create(*args, **kwargs)
+        result = create(*args, **kwargs)
+        return result if noted is None or kwargs.get("m") is not None else noted(args, result)
 
     call.__name__ = call.__qualname__ = func.__name__
     call.__module__ = "lazyarray.numpy"

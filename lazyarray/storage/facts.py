@@ -64,7 +64,9 @@ def of_storage(storage: Any) -> dict[Any, Any] | None:
         return None
     facts = storage.facts
     if facts is None or facts[0] != writes:
-        facts = storage.facts = writes, {}
+        # How often indexes were taken of it goes on, unless what was found out then held no longer than to here.
+        taken = None if facts is None or "looked" in facts[1] else facts[1].get("takings")
+        facts = storage.facts = writes, {} if taken is None else {"takings": taken}
     return facts[1]     # type: ignore[no-any-return]
 
 

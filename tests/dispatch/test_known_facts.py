@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lazyarray
+import lazyarray.numpy as lnp
 
 RNG = np.random.default_rng(0)
 
@@ -21,6 +22,13 @@ def waits(call):
     with lazyarray.trace() as t:
         result = call()
     return len(t.synchronisations) + len(t.materialisations), result
+
+
+def looks(call):
+    """How often the host waits to see what integers there are, and the call's result."""
+    with lazyarray.trace() as t:
+        result = call()
+    return sum(event.reason == "bounds check" for event in t.events), result
 
 
 # -- masks ---------------------------------------------------------------------------------------------
@@ -158,6 +166,53 @@ def test_what_is_counted_by_their_place_among_the_distinct_ones_is_not_looked_at
     np.testing.assert_array_equal(np.asarray(counts[1]), np.bincount(plain, weights=values * 0.5))
     inverse[3] = 77
     assert len(np.bincount(inverse)) == 78
+
+
+@pytest.mark.parametrize("function", [lnp.triu_indices, lnp.tril_indices])
+@pytest.mark.parametrize("given", [(300,), (300, 1), (300, -2, 300), (70, 0, 400)], ids=str)
+def test_positions_of_a_triangle_are_those_of_a_matrix(function, given):
+    table = RNG.random((given[0], given[2] if len(given) > 2 else given[0]))
+    index = function(*given)
+    found, taken = waits(lambda: lazy(table)[index])
+    assert found == 0
+    np.testing.assert_array_equal(np.asarray(taken), table[getattr(np, function.__name__)(*given)])
+    with pytest.raises(IndexError):
+        lazy(table[:-2])[index]
+    wide = function(given[0], -3, given[0] + 5) if function is lnp.tril_indices else function(given[0], m=given[0] + 5)
+    assert np.array_equal(lazy(RNG.random((900, 900)))[wide].shape, wide[0].shape)
+    if int(wide[1].max()) >= table.shape[1]:
+        with pytest.raises(IndexError):
+            lazy(table)[wide]
+
+
+@pytest.mark.together
+def test_what_is_sorted_and_repeated_while_it_waits():
+    i, table = lnp.arange(90_000) % 300, RNG.random(300)
+    for function, given in ((np.sort, ()), (np.repeat, (2,)), (np.roll, (5,)), (np.unique, ())):
+        found, taken = looks(lambda: lazy(table)[function(i + 0, *given)])
+        assert found == 0
+        np.testing.assert_array_equal(np.asarray(taken), table[function(np.arange(90_000) % 300, *given)])
+
+
+@pytest.mark.parametrize("waiting", [False, True])
+def test_kinds_that_are_assigned_where_a_mask_is_true(waiting):
+    """A number more is there: nobody looks again; where it fits no table, it is told."""
+    plain, table, luck = RNG.integers(0, 4, (300, 300)), RNG.random(6), RNG.random((40, 300, 300))
+    kind, chance = lazy(plain), lazy(luck)
+    counts = []
+    for t in range(20):
+        where, here = chance[t] < 0.1, luck[t] < 0.1
+        if not waiting:
+            where.tolist()
+        found, taken = looks(lambda: lazy(table)[kind[where]])
+        np.testing.assert_array_equal(np.asarray(taken), table[plain[here]])
+        counts.append(found)
+        kind[where], plain[here] = t % 6, t % 6
+        assert kind[t, :9].tolist() == plain[t, :9].tolist()
+    assert waiting or not any(counts[5:]), counts
+    kind[chance[20] < 0.5] = 6
+    with pytest.raises(IndexError):
+        lazy(table)[kind[chance[20] < 0.5]]
 
 
 def test_distinct_values_lie_where_all_do():

@@ -173,7 +173,7 @@ def bind(array_type: type, others: dict[str, Any]) -> None:
             "changing": changing, "device_of": handles.device_of, "meta_of": handles.meta_of,
             "brought": brought, "overlap": views.overlap, "all_ended": all_ended,
             "bounds_of": facts.bounds_of, "with_bounds": facts.with_bounds, "note_range": known_ranges.note,
-            "note_computed": known_ranges.note_computed,
+            "note_computed": known_ranges.note_computed, "keep_range": known_ranges.keep, "range_of": known_ranges.of_node,
             "casts": cast_steps, "empty": np.empty, "zeros": np.zeros,
             "arange": np.arange, "full": np.full, "full_like": np.full_like,
             "zeros_like": np.zeros_like, "ones_like": np.ones_like,
