@@ -132,9 +132,9 @@ check:
     return array;
 }
 
-/* What a call is given as the device gets it; `small`: with what the host has of small arrays. `held`: the storages, which
-nobody takes away from the arrays while the others are asked for. */
-typedef struct { PyObject *sources, *arrays, *stream, *held; int small; } Given;
+/* What a call is given as the device gets it; `small`: with what the host has of small arrays, `numbers`: with NumPy's scalars in
+lists. `held`: the storages, which nobody takes away from the arrays while the others are asked for. */
+typedef struct { PyObject *sources, *arrays, *stream, *held; int small, numbers; } Given;
 
 /* From now on nobody takes the storage away from a lazy array. */
 static int
@@ -192,7 +192,7 @@ bare(PyObject *object, int steers, int within, Given *given)
         return array;
     }
     if (!is_sequence(object))
-        return NULL;
+        return within && given->numbers && PyObject_TypeCheck(object, types.generic) ? Py_NewRef(object) : NULL;
     if (within)
         return are_plain(object) > 0 ? Py_NewRef(object) : NULL;
     Py_ssize_t count = PySequence_Fast_GET_SIZE(object), before = PyList_GET_SIZE(given->arrays);
@@ -375,7 +375,8 @@ called(PyObject *func, PyObject *args, PyObject *kwargs, int first)
     }
     PyObject *steering = PyTuple_GET_ITEM(entry, STEERING);
     Py_INCREF(device);
-    Given given = {PyList_New(0), PyList_New(0), PyObject_CallMethodNoArgs(device, text.stream), PyList_New(0), !first};
+    Given given = {PyList_New(0), PyList_New(0), PyObject_CallMethodNoArgs(device, text.stream), PyList_New(0), !first,
+                   PyTuple_GET_ITEM(entry, IN_PYTHON) != Py_None};
     if (given.sources == NULL || given.arrays == NULL || given.stream == NULL || given.held == NULL)
         goto end;
     for (; made < count; made++) {
@@ -477,7 +478,7 @@ looped(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
     PyObject *key = hidden(PyTuple_New(count + 1));
     Py_INCREF(device);
-    Given given = {PyList_New(0), PyList_New(0), PyObject_CallMethodNoArgs(device, text.stream), PyList_New(0), 1};
+    Given given = {PyList_New(0), PyList_New(0), PyObject_CallMethodNoArgs(device, text.stream), PyList_New(0), 1, 0};
     if (key == NULL || given.sources == NULL || given.arrays == NULL || given.stream == NULL || given.held == NULL)
         goto end;
     PyTuple_SET_ITEM(key, 0, Py_NewRef(ufunc));

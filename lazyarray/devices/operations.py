@@ -36,8 +36,8 @@ def numbered(xp: Any, positions: Sequence[Any], lengths: Sequence[int], from_end
 class Factors(ABC):
     """LU factors of a stack of matrices, and what is solved with them while their statuses are being fetched.
 
-    `statuses`: a device array of 32-bit integers, one above 0 for each matrix that is singular, or in which there is NaN.
-    What is solved with its factors is rubbish.
+    `statuses`: a device array of 32-bit integers, one above 0 for each matrix that is singular, or in which there is
+    NaN. What is solved with its factors is rubbish.
     """
 
     statuses: Any

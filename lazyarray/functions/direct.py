@@ -24,6 +24,7 @@ from .. import devices
 from ..devices.base import is_negative_zero
 from ..devices.operations import PADDINGS
 from ..errors import NotOnDevice
+from ..storage import upload_cache
 from . import memory_order
 from .adapters.common import are_finite, axis_index
 
@@ -106,12 +107,28 @@ def _arrays(xp: Any, arrays: Any) -> Any:
 
 
 def _stack(xp: Any, arrays: Any, axis: int = 0) -> Any:
-    _plain(type(axis) is int)
-    shape = _arrays(xp, arrays)[0].shape
+    _plain(type(axis) is int and type(arrays) in (list, tuple))
+    if not _are_arrays(xp, arrays):
+        arrays = _with_numbers(xp, arrays)
+    shape = arrays[0].shape
     _plain(all(a.shape == shape for a in arrays))
     axis = axis_index(axis, len(shape) + 1)
     place = (slice(None),) * axis + (None,)
     return _together([a[place] for a in arrays], axis)
+
+
+def _with_numbers(xp: Any, items: Sequence[Any]) -> list[Any]:
+    """Device scalars and, of the numbers among them, those of one array, which is uploaded."""
+    numbers = [item for item in items if type(item) is not xp.ndarray]
+    _plain(all(type(n) in _PYTHON_NUMBERS or isinstance(n, np.generic) and n.dtype.char in _ALL for n in numbers))
+    _plain(not any(item.ndim for item in items if type(item) is xp.ndarray))
+    host = np.array(numbers)
+    _plain(host.dtype.char in _ALL)
+    uploaded = iter(upload_cache.operand(devices.current(), host, "host operand of stack"))
+    return [item if type(item) is xp.ndarray else next(uploaded) for item in items]
+
+
+_PYTHON_NUMBERS = frozenset((bool, int, float, complex))
 
 
 def _together(arrays: Sequence[Any], axis: int) -> Any:

@@ -297,7 +297,8 @@ def _is_alike(operand: Any, value: Any, steps: int = _STEPS_BACK) -> bool:
     given, others = operand.operands, value.operands
     return bool(steps and given) and operand.step is value.step and (operand.shape, operand.fortran) == (
         value.shape, value.fortran) and len(given) == len(others) and all(
-        _is_alike(one, other, steps - 1) for one, other in zip(given, others)) and bool(operand.operands and value.operands)
+        _is_alike(one, other, steps - 1) for one, other in zip(given, others)) and bool(
+        operand.operands and value.operands)
 
 
 # -- steps ---------------------------------------------------------------------------------------

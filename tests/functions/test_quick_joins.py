@@ -70,3 +70,37 @@ def test_arrays_of_other_shapes_are_not_stacked():
     for shapes in (((2, 3), (3, 2)), ((2, 3), (6,)), ((4,), (2, 2))):
         with pytest.raises(ValueError, match="same shape"):
             np.stack([lazyarray.asarray(np.zeros(shape)) for shape in shapes])
+
+
+NUMBERS = [0.5, 3, True, -2.5 + 1j, np.float32(1.5), np.int8(-3), np.uint64(2**63 + 5), np.True_, 2**62, np.float16(2),
+           np.complex64(1j), -0.0, float("nan"), np.longdouble(1), 2**70, np.datetime64("2026-01-01"), None, "x"]
+
+
+@pytest.mark.parametrize("axis", [0, -1, 1])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("numbers", [
+    *[[n] for n in NUMBERS], [1, 2.5], [np.int64(-1), np.uint64(3)], [True, np.int8(2)]], ids=str)
+def test_numbers_are_stacked_with_scalars(numbers, dtype, axis):
+    plain = np.arange(6).astype(dtype)
+    x = lazyarray.asarray(plain)
+
+    def call(a):
+        return np.stack([numbers[0], a[1], *numbers[1:], a[5], a[4].sum()], axis)
+
+    assert str(told(lambda: call(x))) == str(told(lambda: call(plain)))      # NaN is not equal to itself
+
+
+def test_numbers_are_stacked_in_one_copy():
+    x = lazyarray.asarray(np.arange(1e6)) + 1
+    float(x[0])
+    with lazyarray.trace() as t:
+        found = np.stack([np.float64(3), x.max(), np.float64(2.5), x[5], 7.0])
+    assert [event.kind for event in t.events] == ["upload"]
+    np.testing.assert_array_equal(found, [3, 1e6, 2.5, 6, 7])
+
+
+def test_arrays_are_not_stacked_with_numbers():
+    with pytest.raises(ValueError, match="same shape"):
+        np.stack([1.0, lazyarray.asarray(np.zeros(3))])
+    with pytest.raises(ValueError, match="same shape"):
+        np.stack([[1.0], lazyarray.asarray(np.zeros(3))[0]])

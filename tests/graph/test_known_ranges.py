@@ -329,7 +329,8 @@ def _reset(np, i):
     lambda np, i: np.where(~((i < 0) | (i > N - 1)), i, 4), lambda np, i: np.where(np.logical_and(0 <= i, i < N), i, 1),
     lambda np, i: np.where((i >= 0) & (i < N - 1), i, 0) + 1, lambda np, i: np.where(i == 7, i, 2),
     *[pytest.param(one, marks=pytest.mark.one_device("what waits is written in place")) for one in (_cut, _reset)],
-    lambda np, i: np.where((i >= 0) & (i < N - 1), i + 1, 0), lambda np, i: np.where((i > 3) & (i < N + 2), 2 + (i - 4), 1),
+    lambda np, i: np.where((i >= 0) & (i < N - 1), i + 1, 0),
+    lambda np, i: np.where((i > 3) & (i < N + 2), 2 + (i - 4), 1),
     lambda np, i: np.where(i % N + 1 == N, 0, i % N + 1), lambda np, i: np.where(i % N != N - 1, i % N + 1, 0),
     lambda np, i: np.where(i % N == 0, 1, i % N - 1) + 1,
     lambda np, i: np.where((np.floor(i * 1.5).astype(np.int64) >= 0) & (i >= 0) & (i < N), i, 0)])
@@ -350,7 +351,8 @@ def test_no_one_waits_for_what_a_condition_bounds(index):
     lambda np, i: np.where(~((i >= 0) & (i < N)), i, 0), lambda np, i: np.where((i[::-1] >= 0) & (i[::-1] < N), i, 0),
     lambda np, i: np.where((i >= 0) & (i < N), i.astype(np.int8) * np.int8(9), 0),
     lambda np, i: np.where((i >= 0) & (i < N), i + 1, 0), lambda np, i: np.where(i % N != 0, i % N + 1, 0),
-    lambda np, i: np.where((i >= 0) & (i < N), i[i % 10] + 1, 0), lambda np, i: np.where((i >= 0) & (i < N), i[::-1] + 1, 0),
+    lambda np, i: np.where((i >= 0) & (i < N), i[i % 10] + 1, 0),
+    lambda np, i: np.where((i >= 0) & (i < N), i[::-1] + 1, 0),
     lambda np, i: np.where((i >= 0) & (i < N), 0, i - 1), lambda np, i: np.where(i + 1 < N, i + 2, 0),
     lambda np, i: np.where((i != 3) & (i < N), i, 0), lambda np, i: np.where((i >= 0) & (i < N), i, N)])
 def test_what_a_condition_does_not_bound_is_looked_at(index):

@@ -22,7 +22,8 @@ __all__ = ["Cholesky", "Factorizer"]
 _LONGEST, _LONGEST_ALONE, _LAST = 256, 32, 1 << 15
 #: CUBLAS_FILL_MODE_UPPER.
 _UPPER = 1
-#: Tables of addresses and sizes of workspaces that are remembered, and how long the tables may be. Programs get the same memory again and again.
+#: Tables of addresses and sizes of workspaces that are remembered, and how long the tables may be. Programs get the same
+#: memory again and again.
 _MOST, _MOST_ADDRESSES = 256, 1 << 13
 
 
@@ -163,8 +164,8 @@ class _OfStack(_Factors):
 
 
 class _OfOne(_Factors):
-    """LU factors of one matrix, by cuSOLVER, which takes it by columns: it solves with those of the matrix itself in less
-    time than with those of the transposed one (n = 150: 65 and 79 us, 630: 184 and 213; H200, CUDA 13).
+    """LU factors of one matrix, by cuSOLVER, which takes it by columns: it solves with those of the matrix itself in
+    less time than with those of the transposed one (n = 150: 65 and 79 us, 630: 184 and 213; H200, CUDA 13).
     """
 
     def __init__(self, owner: Factorizer, a: Any) -> None:
