@@ -245,7 +245,7 @@ def _under(condition: Any, truth: bool, value: Any, found: _Range, steps: int = 
 def _of_narrowed(condition: Node, truth: bool, value: Node, found: _Range, steps: int) -> _Range:
     """The same of a step on operands that the condition says something of, as ``i + 1`` where ``i < n - 1``."""
     name, given = value.step.name.removeprefix("own_"), value.operands
-    if name not in _PLACE_BY_PLACE or not given:
+    if name not in _PLACE_BY_PLACE or not given or value.dtype.kind not in "iu":
         return found
     step = _STEPS[name]
     before = [_of(operand, value.size) for operand in given]

@@ -331,6 +331,7 @@ def _reset(np, i):
     *[pytest.param(one, marks=pytest.mark.one_device("what waits is written in place")) for one in (_cut, _reset)],
     lambda np, i: np.where((i >= 0) & (i < N - 1), i + 1, 0),
     lambda np, i: np.where((i > 3) & (i < N + 2), 2 + (i - 4), 1),
+    lambda np, i: np.where((i >= 0) & (i < 9), ((i > 2) & (i < 4)) + i, 0),
     lambda np, i: np.where(i % N + 1 == N, 0, i % N + 1), lambda np, i: np.where(i % N != N - 1, i % N + 1, 0),
     lambda np, i: np.where(i % N == 0, 1, i % N - 1) + 1,
     lambda np, i: np.where((np.floor(i * 1.5).astype(np.int64) >= 0) & (i >= 0) & (i < N), i, 0)])

@@ -22,8 +22,8 @@ __all__ = ["Cholesky", "Factorizer"]
 _LONGEST, _LONGEST_ALONE, _LAST = 256, 32, 1 << 15
 #: CUBLAS_FILL_MODE_UPPER.
 _UPPER = 1
-#: Tables of addresses and sizes of workspaces that are remembered, and how long the tables may be. Programs get the same
-#: memory again and again.
+#: Tables of addresses and sizes of workspaces that are remembered, and how long the tables may be. Programs get the
+#: same memory again and again.
 _MOST, _MOST_ADDRESSES = 256, 1 << 13
 
 
