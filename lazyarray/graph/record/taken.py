@@ -18,7 +18,6 @@ from ...devices.base import HOLDABLE
 from ...devices.program import Step
 from ...errors.own_threads import others_run
 from ...functions import index_bounds
-from ...functions.adapters.indexing import taken_along
 from ...settings.options import current as current_options
 from ...storage import facts, handles
 from ...storage.statements import held
@@ -120,9 +119,9 @@ def _step_along(dtype: np.dtype, positions: np.dtype) -> Step | None:
 
 
 def _taken_along(table: Any, positions: Any, length: Any, each: Any, row: Any, front: Any, at: Any) -> Any:
-    outer, inner = int(front), int(row)
-    return taken_along(devices.current().xp, table.reshape(outer, int(length), inner),
-                       positions.reshape(outer, -1, inner), 1, True).reshape(at.shape)
+    # By the places of the elements in memory: who reads them may see other axes, or the same ones in another order.
+    index = (at // each * length + positions % length) * row + at % row
+    return devices.current().take_at(table.reshape(-1), [index])
 
 
 # -- positions that are found ----------------------------------------------------------------------
