@@ -77,7 +77,7 @@ def test_nan_to_num(dtype, layout):
 
 
 @EACH
-@DTYPES
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i4", "?", "c8", "u1", "u2", "u4", "u8", "i2", "i8"])
 def test_select(dtype, layout):
     for shape in SHAPES:
         x = LAYOUTS[layout](values(shape, dtype))

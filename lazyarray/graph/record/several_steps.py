@@ -233,7 +233,8 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
             any(_dtype_of(condition, "?") is None for condition in condlist)):
         return None
     numbers = [default, *(choice for choice in choicelist if type(choice) in _NUMBERS)]
-    if type(default) not in _NUMBERS or any(type(n) is float for n in numbers) and dtype.kind != "f":
+    if type(default) not in _NUMBERS or any(type(n) is float for n in numbers) and dtype.kind != "f" or (
+            dtype.kind == "u" and any(type(n) is int for n in numbers[1:])):      # which NumPy does not cast
         return None
     try:
         default, *choices = [dtype.type(x) if type(x) in _NUMBERS else x for x in (default, *choicelist)]
