@@ -43,7 +43,7 @@ def test_its_elements_are_where_they_were(work, read, shape, library):
     for waiting in (False, True, True):     # by the device's own functions, and by a kernel once there is one
         given = lazyarray.asarray(x), lazyarray.asarray(i)
         found = work(library, *[one + 0 for one in given] if waiting else given)
-        np.testing.assert_allclose(np.asarray(read(library, found)), expected, rtol=1e-13)
+        np.testing.assert_allclose(np.asarray(read(library, found)), expected, rtol=1e-13, atol=1e-13)
         np.testing.assert_allclose(np.asarray(found), plain, rtol=1e-13)
         lazyarray.device().wait_for_kernels()
 
