@@ -16,6 +16,9 @@ WORK = {
     "rows": lambda np, x, i: x[i[:, 0] % x.shape[0]], "elements": lambda np, x, i: x[i % x.shape[0], i % x.shape[1]],
     "eye": lambda np, x, i: np.eye(*x.shape) + x,
     "arange": lambda np, x, i: np.arange(x.size).reshape(x.shape) * 1.5,
+    "a column": lambda np, x, i: np.zeros_like(x) + x[:, :1], "a row": lambda np, x, i: x[:1] * np.full_like(x, 2),
+    "one row": lambda np, x, i: x[(np.zeros_like(i[:, 0]) + i[0, 0]) % x.shape[0]],
+    "one element": lambda np, x, i: np.take_along_axis(x, (np.zeros_like(i) + i[:, :1]) % x.shape[1], 1),
     "differences": lambda np, x, i: np.diff(x, axis=1), "searchsorted": lambda np, x, i: np.searchsorted(x[0] * 0, x),
 }
 READ = {
@@ -26,7 +29,8 @@ READ = {
     "both": lambda np, q: q + q.T[:1, :1],
     "roots": lambda np, q: np.sqrt(abs(q.T)),
     "where": lambda np, q: np.where(q.T > 0.5, q.T, -1),
-    "triu": lambda np, q: np.triu(q.T),
+    "triu": lambda np, q: np.triu(q.T), "unit axis": lambda np, q: np.triu(q[..., None]),
+    "unit axis, T": lambda np, q: np.tril(q[:, None].T, -1) + 1,
     "column": lambda np, q: q.reshape(-1, 1) * 2, "turned": lambda np, q: np.moveaxis(q, -1, 0) - 3,
 }
 

@@ -219,7 +219,8 @@ def _one_step(x: Any, meta: Any, target: np.dtype, step_of: Callable[[], Step | 
 
 def _in_triangle(array: Any, rows: Any, columns: Any, sign: Any, least: Any, at: Any) -> Any:
     xp = devices.current().xp
-    if array.shape[-2:] == (rows, columns) and at._c_contiguous:     # else who reads it sees other axes
+    # Else who reads it sees other axes, or it is not broadcast yet.
+    if array.shape == at.shape and array.shape[-2:] == (rows, columns) and at._c_contiguous:
         return shaping.triu(xp, array, int(least)) if sign > 0 else shaping.tril(xp, array, -int(least))
     beyond = at % columns - at // columns % rows
     return xp.where(sign * beyond >= least, array, filled(xp, (), array.dtype.type(0), array.dtype))

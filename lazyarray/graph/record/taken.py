@@ -62,12 +62,10 @@ def _taken(table: Any, *where: Any) -> Any:
 
 def _rows_taken(table: Any, *where: Any) -> Any:
     *where, row, at = where      # type: ignore[assignment]
-    device, count = devices.current(), len(where) // 2
-    lengths = [int(n) for n in where[count:]]
-    common = np.broadcast_shapes(*[key.shape for key in where[:count]])
-    keys = [int(key) % n if isinstance(key, np.generic) else device.xp.broadcast_to(key, common).reshape(-1)
-            for key, n in zip(where, lengths)]
-    return device.take_at(table.reshape((*lengths, int(row))), keys).reshape(at.shape)
+    count, index = len(where) // 2, 0
+    for key, length in zip(where, where[count:]):       # perhaps not broadcast yet, as `at` is
+        index = index * length + key % length
+    return devices.current().take_at(table.reshape(-1), [index * row + at % row])
 
 
 def along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
