@@ -698,8 +698,11 @@ reach_of_update(Place *place, PyObject *node)
     Reach one;
     int known = strchr("iu", dtype->kind) == NULL ? 0 : find_reach(place->storage, (PyObject *)dtype, &one);
     PyObject *range = known > 0 ? PyObject_CallOneArg(py.range_of, node) : NULL;
-    if (range != NULL && range != Py_None && PyArg_ParseTuple(range, "nn", &place->reach.low, &place->reach.high)) {
-        place->reaches = 1;
+    if (range != NULL && PyTuple_CheckExact(range) && PyTuple_GET_SIZE(range) == 2) {
+        known = size_of(PyTuple_GET_ITEM(range, 0), &place->reach.low);
+        if (known > 0)
+            known = size_of(PyTuple_GET_ITEM(range, 1), &place->reach.high);
+        place->reaches = known > 0;
         if (place->meta != got(place->storage, S.root_view)) {      /* of a part: the others are as they were */
             place->reach.low = one.low < place->reach.low ? one.low : place->reach.low;
             place->reach.high = one.high > place->reach.high ? one.high : place->reach.high;

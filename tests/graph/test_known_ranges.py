@@ -517,3 +517,21 @@ def _of_what_was_on_the_host():
     np.compress(np.ones(5000, bool), i.copy(), out=i)
     y = lazyarray.asarray(np.arange(3))
     assert np.asarray(y[2 - i]).tolist() == [0] * 5000 and np.asarray(y[i.astype("u1")]).tolist() == [2] * 5000
+
+
+@pytest.mark.parametrize("beyond", [2**63, 2**64 - 20])
+@pytest.mark.parametrize("part", [slice(None), slice(2, 5)], ids=str)
+def test_integers_beyond_the_length_of_any_array(part, beyond):
+    plain = np.arange(4000, dtype=np.uint64)
+    i = lazyarray.asarray(plain.copy()) + np.uint64(0)
+    facts.note_bounds(i, 0, 3999)
+    np.asarray(i[:1])
+    i[part] += np.uint64(beyond)
+    with np.errstate(all="ignore"):
+        plain[part] += np.uint64(beyond)
+    assert np.array_equal(i, plain)
+    if beyond == 2**63:     # what is close to 2**64 is a position from the end to NumPy
+        with pytest.raises(IndexError):
+            lazyarray.asarray(np.arange(4000.0))[i]
+    else:
+        assert np.array_equal(lazyarray.asarray(np.arange(4000.0))[i], np.arange(4000.0)[plain])

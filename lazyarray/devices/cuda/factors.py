@@ -45,7 +45,7 @@ class Factorizer(Unique):
         self.load_solver, self.handle_of_solver = load_solver, cupy.cuda.device.get_cusolver_handle
         self._stream = stream
         self._tables: dict[Any, Any] = {}
-        self._workspaces: dict[tuple[str, int], int] = {}
+        self._workspaces: dict[tuple[int, str, int], int] = {}
 
     def __call__(self, a: Any) -> Factors | None:
         """`Device.factors`."""
@@ -68,13 +68,13 @@ class Factorizer(Unique):
 
     def workspace(self, matrix: Any, letter: str) -> Any:
         """An array of as many elements as cuSOLVER needs to factorize a matrix."""
-        n = len(matrix)
-        size = self._workspaces.get((letter, n))
+        n, handle = len(matrix), self.handle_of_solver()     # that of the current device
+        size = self._workspaces.get((handle, letter, n))
         if size is None:
             if len(self._workspaces) >= _MOST:
                 self._workspaces.clear()
-            size = self._workspaces[letter, n] = getattr(self.load_solver(), f"{letter}getrf_bufferSize")(
-                self.handle_of_solver(), n, n, matrix.data.ptr, n)
+            size = self._workspaces[handle, letter, n] = getattr(self.load_solver(), f"{letter}getrf_bufferSize")(
+                handle, n, n, matrix.data.ptr, n)
         return self.cupy.ndarray((size,), matrix.dtype)
 
     def addresses(self, stack: Any) -> Any:
