@@ -64,7 +64,7 @@ def _rows_taken(table: Any, *where: Any) -> Any:
     *where, row, at = where      # type: ignore[assignment]
     count, index = len(where) // 2, 0
     for key, length in zip(where, where[count:]):       # perhaps not broadcast yet, as `at` is
-        index = index * length + key % length
+        index = index * length + key.astype(_int64) % length
     return devices.current().take_at(table.reshape(-1), [index * row + at % row])
 
 
