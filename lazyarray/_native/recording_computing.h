@@ -100,7 +100,19 @@ run_by(PyObject *kernel, PyObject *arguments, PyObject *shape, PyObject *fortran
     return results;
 }
 
-/* Whether it is known how far the integers of a source reach, or there are numbers alone: 1 or 0; -1: an error. */
+/* Whether something that is known of integers was asked for of an index, or follows from what was: 1 or 0; -1: an error. */
+static int
+is_asked_for(PyObject *known)
+{
+    PyObject *const marks[] = {text.derived, text.looked, text.asked, text.takings};
+    int asked = 0;
+    for (int i = 0; !asked && i < 4; i++)
+        asked = PyDict_Contains(known, marks[i]);
+    return asked;
+}
+
+/* Whether it is known how far the integers of a source reach, and was asked for, or there are numbers alone: 1 or 0; -1: an
+error. */
 static int
 reaches_are_known(const Chain *chain)
 {
@@ -117,6 +129,8 @@ reaches_are_known(const Chain *chain)
         PyObject *home = got(source, L.storage);
         PyObject *facts = Py_TYPE(home) == types.Storage ? PyObject_GetAttr(home, text.facts) : Py_NewRef(Py_None);
         known = facts == NULL ? -1 : PyTuple_CheckExact(facts) ? PyDict_Contains(PyTuple_GET_ITEM(facts, 1), text.bounds) : 0;
+        if (known > 0)
+            known = is_asked_for(PyTuple_GET_ITEM(facts, 1));
         Py_XDECREF(facts);
     }
     return known || sources > 0 ? known : 1;

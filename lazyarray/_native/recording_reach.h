@@ -1,7 +1,8 @@
 /* How far integers reach, as far as that is known: `storage/facts.py` keeps it, and `graph/known_ranges.py` finds it out of what is
 recorded. */
 
-typedef struct { Py_ssize_t low, high; int distinct; } Reach;
+/* `asked`: somebody has asked for it of an index. */
+typedef struct { Py_ssize_t low, high; int distinct, asked; } Reach;
 
 /* How far the integers of a storage reach, which are there or wait, as `storage/facts.py` keeps it: 1; 0: that is not known;
 -1: an error. */
@@ -20,6 +21,8 @@ find_reach(PyObject *storage, PyObject *dtype, Reach *reach)
         known = bounds == NULL ? -!!PyErr_Occurred() : PyTuple_CheckExact(bounds) && PyTuple_GET_SIZE(bounds) == 3
             ? same(dtype, PyTuple_GET_ITEM(bounds, 2)) : 0;
         reach->distinct = known > 0 ? PyDict_Contains(found, text.distinct) : 0;
+        if ((reach->asked = known > 0 ? is_asked_for(found) : 0) < 0)
+            known = -1;
     }
     if (known > 0) {
         reach->low = PyLong_AsSsize_t(PyTuple_GET_ITEM(bounds, 0));

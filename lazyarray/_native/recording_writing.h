@@ -253,7 +253,7 @@ keep_reach(Place *place, PyObject *value)
     else if (known > 0)
         known = is_long(value) ? 0 : reach_of(value, &other);
     place->reaches = known > 0;
-    place->reach = (Reach){one.low < other.low ? one.low : other.low, one.high > other.high ? one.high : other.high, 0};
+    place->reach = (Reach){one.low < other.low ? one.low : other.low, one.high > other.high ? one.high : other.high, 0, one.asked};
     return known < 0 ? -1 : 0;
 }
 
@@ -263,7 +263,9 @@ note_reach(const Place *place)
 {
     PyObject *writes = PyObject_GetAttr(place->storage, text.writes), *facts = writes == NULL ? NULL : Py_BuildValue(
         "(O{O:(nnO)})", writes, text.bounds, place->reach.low, place->reach.high, PyArray_DESCR((PyArrayObject *)place->meta));
-    const int failed = facts == NULL || PyObject_SetAttr(place->storage, text.facts, facts) < 0;
+    const int failed = facts == NULL
+        || (place->reach.asked && PyDict_SetItem(PyTuple_GET_ITEM(facts, 1), text.derived, Py_True) < 0)
+        || PyObject_SetAttr(place->storage, text.facts, facts) < 0;
     Py_XDECREF(facts);
     Py_XDECREF(writes);
     return failed ? -1 : 0;
@@ -690,19 +692,21 @@ keep_range(PyObject *x, const Place *place)
     return known < 0 || PyErr_Occurred() ? -1 : 0;
 }
 
-/* How far the integers of a place reach once a node is there, if that is known of what is there now: 0, or -1 with an error. */
+/* How far the integers of a place reach once a node is there, if that is known of what is there now, and was asked for: to find
+it out takes ten microseconds. 0, or -1 with an error. */
 static int
 reach_of_update(Place *place, PyObject *node)
 {
     PyArray_Descr *dtype = PyArray_DESCR((PyArrayObject *)place->meta);
     Reach one;
     int known = strchr("iu", dtype->kind) == NULL ? 0 : find_reach(place->storage, (PyObject *)dtype, &one);
-    PyObject *range = known > 0 ? PyObject_CallOneArg(py.range_of, node) : NULL;
+    PyObject *range = known > 0 && one.asked ? PyObject_CallOneArg(py.range_of, node) : NULL;
     if (range != NULL && PyTuple_CheckExact(range) && PyTuple_GET_SIZE(range) == 2) {
         known = size_of(PyTuple_GET_ITEM(range, 0), &place->reach.low);
         if (known > 0)
             known = size_of(PyTuple_GET_ITEM(range, 1), &place->reach.high);
         place->reaches = known > 0;
+        place->reach.asked = 1;
         if (place->meta != got(place->storage, S.root_view)) {      /* of a part: the others are as they were */
             place->reach.low = one.low < place->reach.low ? one.low : place->reach.low;
             place->reach.high = one.high > place->reach.high ? one.high : place->reach.high;

@@ -142,7 +142,7 @@ def note_series(args: tuple[Any, ...], result: Any) -> None:
 def note_axes(lengths: tuple[int, ...], result: tuple[Any, ...]) -> None:
     """The same of positions along axes of such lengths."""
     for x, length in zip(result, lengths):
-        if handles.is_array(x) and not handles.is_light(x) and length:
+        if handles.is_array(x) and not handles.is_light(x) and length > 0:
             facts.note_bounds(x, 0, length - 1)
 
 

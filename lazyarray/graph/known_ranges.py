@@ -55,8 +55,8 @@ def _noted(node: Node, storage: Storage, again: bool = False) -> _Range | None:
 
 
 def note_computed(node: Node, storage: Storage) -> None:
-    """The same of a node that is about to be computed, if somebody holds it: what is known then is looked at once more
-    where that is too wide.
+    """The same of a node that is about to be computed, if somebody holds it, and the bounds of what it is made of were
+    asked for of indexes: what is known then is looked at once more where that is too wide.
     """
     if storage.pending is node and (known := facts.of_storage(storage)) is not None and "bounds" not in known and (
             _noted(node, storage) is not None):
@@ -180,6 +180,7 @@ def _known(storage: Storage, dtype: np.dtype, once: bool) -> _Range | None:
         return None if seen is None else _Range(*seen)
     if whole is None or whole[2] != dtype or dtype.kind not in "iu":
         return None
+    known["asked"] = True       # so that it is kept for what is computed of it: see `note_computed`
     return _Range(whole[0], whole[1], once and "distinct" in known)
 
 
