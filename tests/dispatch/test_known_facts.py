@@ -9,6 +9,7 @@ import pytest
 
 import lazyarray
 import lazyarray.numpy as lnp
+from lazyarray.storage import facts
 
 RNG = np.random.default_rng(0)
 
@@ -217,6 +218,25 @@ def test_kinds_that_are_assigned_where_a_mask_is_true(waiting):
     kind[chance[20] < 0.5] = 6
     with pytest.raises(IndexError):
         lazy(table)[kind[chance[20] < 0.5]]
+
+
+@pytest.mark.parametrize("update", [lambda i: i.__iadd__(1), lambda i: i + 1], ids=["in place", "computed"])
+def test_bounds_are_found_out_where_an_index_asked_for_them(update):
+    """Of others that would be in vain."""
+    table, known = lazy(np.arange(600.0)), []
+    for asked in (False, True):
+        i = lazyarray.asarray(lazyarray.device().xp.arange(500), donate=True)
+        facts.note_bounds(i, 0, 499)
+        if asked:
+            np.asarray(table[i * 1])
+        found = update(i)
+        np.asarray(found + 0)
+        storage = found._self_storage
+        if storage.pending is not None:
+            storage.pending.compute()
+        known.append(facts.bounds_of(found))
+        np.testing.assert_array_equal(np.asarray(table[found]), np.arange(1.0, 501))
+    assert known == [None, (1, 500)] or lazyarray.device().spread
 
 
 def test_distinct_values_lie_where_all_do():
