@@ -190,7 +190,7 @@ def test_positions_of_a_triangle_are_those_of_a_matrix(function, given):
             lazy(table)[wide]
 
 
-@pytest.mark.together
+@pytest.mark.one_device("a function that goes the general way asks before its operands are computed")
 def test_what_is_sorted_and_repeated_while_it_waits():
     i, table = lnp.arange(90_000) % 300, RNG.random(300)
     for function, given in ((np.sort, ()), (np.repeat, (2,)), (np.roll, (5,)), (np.unique, ())):
