@@ -11,6 +11,7 @@ import json
 import sys
 import types
 import warnings
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,7 +19,8 @@ import pytest
 import lazyarray
 from lazyarray.integrations import compiled, on_import, scalars, serialisers
 
-RANDOM = np.random.default_rng(0)
+DEFAULT_RNG = np.random.default_rng
+RANDOM = DEFAULT_RNG(0)
 IMAGE = RANDOM.random((16, 16))
 ARRAYS = {
     "image": IMAGE,
@@ -64,7 +66,12 @@ def functions(name):
 def result_of(function, array):
     """What a call gives, with its random numbers begun anew; its arrays as such, all else as types."""
     np.random.seed(0)
-    return plain(function(array))
+    with mock.patch.object(np.random, "default_rng", seeded):
+        return plain(function(array))
+
+
+def seeded(seed=None):
+    return DEFAULT_RNG(0 if seed is None else seed)
 
 
 def plain(value):
@@ -110,7 +117,8 @@ def test_what_takes_an_ndarray_takes_a_lazy_array(name):
                 except Exception as error:
                     if (lazyarray.device().name == "cuda" and (key, kind) == ("rescale_intensity", "labels")):
                         continue    # casts 2.0 ** 63 to int64, which C leaves undefined
-                    random = repr(result_of(function, array.copy())) != repr(wanted)
+                    # Two draws may be alike, as the quotients of counts that p-values are.
+                    random = any(repr(result_of(function, array.copy())) != repr(wanted) for _ in range(9))
                     if not random:
                         raise AssertionError(f"{name}.{key} of {kind}: {type(error).__name__}: {error}") from error
     assert called
