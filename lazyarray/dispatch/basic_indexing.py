@@ -239,7 +239,7 @@ def element(x: ArrayHandle, sub: np.ndarray) -> Any:
         raise DeviceUnavailableError(reason)
     with storage.place():
         found = storage.read_device(sub)
-        step = cast(sub.dtype, sub.dtype) if _native.recording is not None and storage.device.count == 1 and (
+        step = cast(sub.dtype, sub.dtype) if _native.recording is not None and not storage.device.spread and (
             storage.nbytes <= _MOST_KEPT) else None
         if step is not None and (
                 scalar := _native.recording.element(storage, found, step, weakref.ref(storage))) is not None:

@@ -96,14 +96,13 @@ def to_host(device: Device, array: Any, why: str, kind: str = "materialise", poo
     """
     token = begin(kind, array.nbytes, array.shape, array.dtype, why) if array.nbytes else None
     result = (host_empty if pooled else np.empty)(array.shape, array.dtype)
-    if not array.size:
-        pass
-    elif array.nbytes <= FETCHED and device.count == 1 and device.contiguity(array)[0]:
+    if array.size:
         with device.noting:
-            device.fetch_end(device.fetch_begin(array), result.reshape(-1).view(np.uint8).data)
-    else:
-        with device.noting, HERE if device.count == 1 else device.on(device.device_of(array)):
-            device.download(device.contiguous(array), result)
+            if array.nbytes <= FETCHED and device.on_current(array) and device.contiguity(array)[0]:
+                device.fetch_end(device.fetch_begin(array), result.reshape(-1).view(np.uint8).data)
+            else:
+                with HERE if device.count == 1 else device.on(device.device_of(array)):
+                    device.download(device.contiguous(array), result)
     end(token)
     return result
 
