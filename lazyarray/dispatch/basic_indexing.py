@@ -277,23 +277,29 @@ def iterate(x: ArrayHandle) -> Iterator[Any]:
         raise TypeError("iteration over a 0-d array")
     if x.ndim > 1:
         return (x[i] for i in range(x.shape[0]))
+    return _elements(x)
+
+
+def _elements(x: ArrayHandle) -> Iterator[Any]:
+    i = 0
     if (host := small_arrays.on_host(x)) is not None:
-        return iter(host)
-    meta = handles.meta_of(x)
-    return _elements(x, meta)
-
-
-def _elements(x: ArrayHandle, meta: np.ndarray) -> Iterator[Any]:
-    storage = x._self_storage
+        for value in host:
+            if small_arrays.on_host(x) is not host:     # written since, on the device
+                break
+            yield value
+            i += 1
+        else:
+            return
+    storage, meta = x._self_storage, handles.meta_of(x)
     block = max(1, _MOST_BULK // max(meta.itemsize, 1))
     fetched = valid = mirror = None
-    for i in range(meta.shape[0]):
-        if i % block == 0 and type(storage) is Storage and not (storage.loans or storage.foreign):
-            fetched = storage.read_host(meta[i:i + block], "iterated over")
+    for i in range(i, meta.shape[0]):
+        if (fetched is None or i % block == 0) and type(storage) is Storage and not (storage.loans or storage.foreign):
+            first, fetched = i, storage.read_host(meta[i:i + block - i % block], "iterated over")
             mirror = storage.mirror
             valid = None if mirror is None else mirror.valid
         if valid and storage.mirror is mirror and mirror.valid is valid and not (storage.loans or storage.foreign):
-            yield fetched[i % block]
+            yield fetched[i - first]
         else:
             value = x[i]        # written since: an iterator sees that
             yield handles.value_of(value, "iterated over") if handles.is_scalar(value) else value

@@ -49,9 +49,9 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 
 def _fits(dtype: np.dtype, kind: Any, value: Any) -> bool:
-    if kind is not int or dtype.kind not in "iu":
+    if kind is not int or dtype.kind not in "biu":
         return True
-    info = np.iinfo(dtype)
+    info = np.iinfo(np.int64 if dtype.kind == "b" else dtype)
     return info.min <= value <= info.max
 
 
@@ -150,7 +150,7 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
         sources: list = []
         arguments = [_argument(device, x, kind, dtype, sources, ufunc)
                      for x, kind, dtype in zip(operands, kinds, dtypes)]
-        order, brought = _order(device, arguments, operands) if ordered else (None, False)
+        order, brought = _order(device, arguments, operands, outs) if ordered else (None, False)
         if order is not None:
             # Kernels go through memory in the order of the axes: along the operands' own they are twice as fast.
             arguments = [memory_order.along(a, order) if isinstance(a, device.array_type) else a for a in arguments]
@@ -173,14 +173,15 @@ def _forced_order(order: Any, inputs: tuple[Any, ...]) -> Any:
     return order
 
 
-def _order(device: Device, arguments: Sequence[Any],
-           operands: Sequence[Any]) -> tuple[tuple[int, ...] | None, bool]:
-    """The order of the result's axes, and whether a host array, or one of another device, is among the operands: the
+def _order(device: Device, arguments: Sequence[Any], operands: Sequence[Any],
+           outs: Sequence[Any]) -> tuple[tuple[int, ...] | None, bool]:
+    """The order of a new result's axes, for which those that are given count too, and whether a host array, or one of another device, is among the operands: the
     copy may lie otherwise.
     """
     arrays = [(a, x if type(x) is np.ndarray else handles.meta_of(x) if device.spread and handles.is_array(x) else a)
               for a, x in zip(arguments, operands) if isinstance(a, device.array_type)]
-    return memory_order.order_of([given for _, given in arrays]), any(given is not a for a, given in arrays)
+    written = [handles.meta_of(out) if handles.is_array(out) else out for out in outs if out is not None]
+    return memory_order.order_of([*(given for _, given in arrays), *written]), any(given is not a for a, given in arrays)
 
 
 @functools.cache
@@ -226,9 +227,11 @@ def check_outputs(outs: Sequence[Any]) -> None:
 
 def _share_memory(outs: Sequence[Any]) -> bool:
     """Whether two of the arrays that a ufunc writes do: which of them is written last, NumPy decides."""
-    lazy = [o for o in outs if handles.is_array(o)]
-    return any(a._self_storage is b._self_storage and views.overlap(handles.meta_of(a), handles.meta_of(b))
-               for a, b in itertools.combinations(lazy, 2))
+    try:
+        return any(np.shares_memory(a, b, views.MOST_WORK)
+                   for a, b in itertools.combinations([o for o in outs if o is not None], 2))
+    except np.exceptions.TooHardError:
+        return True
 
 
 def _argument(device: Device, x: Any, kind: Any, dtype: np.dtype[Any], sources: list[Any], ufunc: np.ufunc) -> Any:

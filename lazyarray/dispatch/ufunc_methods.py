@@ -94,6 +94,9 @@ def _plan(ufunc: np.ufunc, method: str, array: Any, kwargs: dict[str, Any]) -> A
         axes = tuple(range(array.ndim)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, array.ndim)
         loop, final = _dtypes(ufunc, method, np.dtype(array.dtype), None if wanted is None else views.as_dtype(wanted))
     except (ValueError, TypeError) as error:
+        out = kwargs.get("out")
+        if out is not None and (type(out) is not tuple or out and out[0] is not None):
+            raise NotOnDevice(str(error)) from None     # which has a say in the dtypes
         blank = np.broadcast_to(np.zeros((), array.dtype), array.shape)
         getattr(ufunc, method)(blank, *_first(method), axis=axis, dtype=wanted)
         raise NotOnDevice(str(error)) from None
@@ -159,6 +162,8 @@ def reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             fill = initial
         if fill is None:
             raise NotOnDevice("where= for a ufunc without identity is not supported on the device")
+        if ufunc is np.gcd and initial is not np._NoValue:      # which stays as it is where nothing is reduced
+            raise NotOnDevice("gcd.reduce with where= and initial= is not supported on the device")
         mask = mask_of(device, where)
         if mask is not True:
             if np.broadcast_shapes(getattr(mask, "shape", ()), array.shape) != array.shape:

@@ -223,13 +223,13 @@ def is_dense_array(array: np.ndarray) -> bool:
 
 _shares_memory = undispatched(np.shares_memory)
 #: How long NumPy looks for an element that two views share: enough where each lies on a grid of its own.
-_MOST_WORK = 100
+MOST_WORK = 100
 
 
 def overlap(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether two metas of the same storage share bytes, or may do so: columns side by side do not."""
     try:
-        return _shares_memory(a, b, _MOST_WORK)     # type: ignore[no-any-return]
+        return _shares_memory(a, b, MOST_WORK)     # type: ignore[no-any-return]
     except np.exceptions.TooHardError:
         return True
 

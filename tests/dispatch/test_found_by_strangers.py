@@ -33,6 +33,24 @@ def overlapping_outputs(asarray):
     return y
 
 
+def one_memory(asarray, outs, *inputs):
+    """Two outputs that are one array of the host, or the array and its alias: the first is written last."""
+    x = asarray(np.arange(4.0) + 0.5)
+    outs = outs(x, np.asarray(x))
+    (np.divmod if inputs else np.modf)(x, *inputs, out=outs)
+    return tuple(np.asarray(out) for out in outs)
+
+
+def written_ahead(asarray, dtype, size, view=lambda x: x):
+    """Each element is of what was written while those before it were read."""
+    x, steps = asarray(np.ones(size, dtype)), []
+    for i, value in enumerate(view(x)[:-1]):
+        if i % 50 < 3:
+            view(x)[i + 1] += value
+        steps.append(value)
+    return x, np.array(steps)
+
+
 def beside_an_output(asarray, dtype):
     """The second output is of what the first one is written to, and the device has no such dtype."""
     x, y = asarray([1.5, -2.25]), asarray(np.zeros(2, dtype))
@@ -122,6 +140,24 @@ CALLS = {
     "a flag that is none": lambda a: np.sin(a(np.ones(LARGE)), subok=3),
     "sorted along no axis": lambda a: a([3, 1, 2]).sort(None),
     "parted along no axis": lambda a: a([3, 1, 2]).partition(1, axis=None),
+    "one host array as both outputs": lambda a: one_memory(a, lambda x, host: (host.copy(),) * 2, 2),
+    "an array and its alias": lambda a: one_memory(a, lambda x, host: (x, host), 2),
+    "an alias and its array, reversed": lambda a: one_memory(a, lambda x, host: (x[::-1], host)),
+    "an alias and its array": lambda a: one_memory(a, lambda x, host: (host, x)),
+    "one output of two, and its order": lambda a: [np.modf(a(np.ones((2, 3)))[:, ::order].T, out=(
+        None, a(np.zeros((3, 2)))))[0].strides for order in (1, -1)],
+    "where nothing is reduced": lambda a: np.gcd.reduce(
+        a([[4, 6], [6, 9]]), axis=0, initial=-5, where=a([[True, False], [True, False]])),
+    "a reduction of truth values into integers": lambda a: np.gcd.reduce(a([True, False]), out=a(np.array(0))),
+    "an accumulation of truth values into integers": lambda a: np.gcd.accumulate(a([True, False]), out=a([0, 0])),
+    "a sum in halves": lambda a: np.sum(a([70000, -70000, 3]), dtype="f2", keepdims=True),
+    "sums in halves": lambda a: a([[70000.0, -70000, 3], [1, 2, 3]]).sum(axis=1, dtype="f2"),
+    "within complex bounds": lambda a: np.clip(a([1 + 0j, 2]), a([complex(0, np.nan), 1]), a([2, complex(
+        np.inf, np.nan)])),
+    "rounded into integers": lambda a: np.round(a([15, 26]), -1, out=a([0, 0])),
+    "rounded into integers, one place": lambda a: a([15, 26]).round(1, out=a([0, 0])),
+    "the truth of a large number": lambda a: np.logical_and(a([3, 0]), 2**64),
+    "the truth of a number": lambda a: np.logical_xor(a(np.ones(LARGE)), 2**62),
 }
 
 
@@ -397,3 +433,12 @@ def test_nothing_of_python_runs_where_numpy_asks_for_the_class_of_a_scalar(make)
     finally:
         sys.settrace(before)
     assert found is expected and not frames
+
+
+@pytest.mark.parametrize("dtype", ["i2", "i4", "i8", "f8", "c8"])
+@pytest.mark.parametrize("size", [5, 1488, 9001, 12_001])
+@pytest.mark.parametrize("view", [lambda x: x, lambda x: x[::-1]], ids=["forwards", "backwards"])
+def test_an_iterator_sees_what_is_written_ahead_of_it(dtype, size, view, small_on_host):
+    """Also where the array was an ndarray's until then, and the write moves it to the device."""
+    small_on_host(95_000)
+    compare(written_ahead(np.array, dtype, size, view), written_ahead(lazyarray.asarray, dtype, size, view))

@@ -102,6 +102,7 @@ def _total(name: str, neutral: int) -> Any:
         if a.ndim == 0 and axis in (None, ()) and (name == "sum" or not is_complex):
             result = _of_one(name, chosen, dtype)
         elif (a.dtype if dtype is None else dtype).char == "e":     # which CUB adds up in half precision, and NumPy not
+            chosen = chosen.astype(np.float16, copy=False)
             result = getattr(xp, name)(chosen, axis=axis, dtype=np.dtype("f"), keepdims=keepdims).astype(np.float16)
         else:
             result = getattr(xp, name)(chosen, axis=axis, dtype=dtype, keepdims=keepdims)

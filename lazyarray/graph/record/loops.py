@@ -79,8 +79,8 @@ def learn(device: Device, ufunc: np.ufunc, *kinds: Any) -> Rule | None:
         dtypes = ufunc.resolve_dtypes((*given, None))
     except TypeError:
         return None     # NumPy raises the error
-    if any(d not in HOLDABLE for d in dtypes):
-        return None
+    if any(d not in HOLDABLE or k is int and d.kind == "b" for k, d in zip((*kinds, None), dtypes)):
+        return None     # the truth of an integer of any size, which NumPy refuses beyond 64 bits
     return _power(device, kinds, dtypes) if ufunc is np.power else _plain(device, ufunc, kinds, dtypes)
 
 
