@@ -281,20 +281,20 @@ def iterate(x: ArrayHandle) -> Iterator[Any]:
 
 
 def _elements(x: ArrayHandle) -> Iterator[Any]:
-    i = 0
+    done = 0
     if (host := small_arrays.on_host(x)) is not None:
         for value in host:
             if small_arrays.on_host(x) is not host:     # written since, on the device
                 break
             yield value
-            i += 1
+            done += 1
         else:
             return
     storage, meta = x._self_storage, handles.meta_of(x)
     block = max(1, _MOST_BULK // max(meta.itemsize, 1))
     fetched = valid = mirror = None
-    for i in range(i, meta.shape[0]):
-        if (fetched is None or i % block == 0) and type(storage) is Storage and not (storage.loans or storage.foreign):
+    for i in range(done, meta.shape[0]):
+        if (i == done or i % block == 0) and type(storage) is Storage and not (storage.loans or storage.foreign):
             first, fetched = i, storage.read_host(meta[i:i + block - i % block], "iterated over")
             mirror = storage.mirror
             valid = None if mirror is None else mirror.valid

@@ -76,6 +76,8 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
             result = recorder(*args, **kwargs)
         except TypeError:       # of the arguments: NumPy words it
             result = None
+        except NotOnDevice as reason:
+            return on_host(func, args, kwargs, str(reason))
         if result is not None:
             return result
     device = devices.current()
@@ -304,8 +306,6 @@ def _into(func: Callable[..., Any], device: Device, result: Any, out: Any) -> An
         raise NotOnDevice("out= has another dtype than the result")
     if func in tables.ADDS_UP_IN_OUT and out.dtype == np.float16:
         raise NotOnDevice("a float16 out= accumulates the sum, which may overflow")
-    if func in (np.round, np.around) and out.dtype.kind in "iu":
-        raise NotOnDevice("out= of integers, which NumPy refuses if it rounds them in floats")
     if func is np.dot and not out.flags.c_contiguous:
         raise NotOnDevice("np.dot requires a C-contiguous out=")
     write(device, out, result)

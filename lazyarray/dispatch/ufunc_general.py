@@ -175,13 +175,14 @@ def _forced_order(order: Any, inputs: tuple[Any, ...]) -> Any:
 
 def _order(device: Device, arguments: Sequence[Any], operands: Sequence[Any],
            outs: Sequence[Any]) -> tuple[tuple[int, ...] | None, bool]:
-    """The order of a new result's axes, for which those that are given count too, and whether a host array, or one of another device, is among the operands: the
-    copy may lie otherwise.
+    """The order of the axes of a new result, and whether a host array, or one of another device, is among the operands:
+    the copy may lie otherwise.
     """
     arrays = [(a, x if type(x) is np.ndarray else handles.meta_of(x) if device.spread and handles.is_array(x) else a)
               for a, x in zip(arguments, operands) if isinstance(a, device.array_type)]
-    written = [handles.meta_of(out) if handles.is_array(out) else out for out in outs if out is not None]
-    return memory_order.order_of([*(given for _, given in arrays), *written]), any(given is not a for a, given in arrays)
+    lying = [given for _, given in arrays]
+    lying += [handles.meta_of(out) if handles.is_array(out) else out for out in outs if out is not None]
+    return memory_order.order_of(lying), any(given is not a for a, given in arrays)
 
 
 @functools.cache
@@ -236,7 +237,7 @@ def _share_memory(outs: Sequence[Any]) -> bool:
 
 def _argument(device: Device, x: Any, kind: Any, dtype: np.dtype[Any], sources: list[Any], ufunc: np.ufunc) -> Any:
     if not isinstance(kind, np.dtype):
-        if not np.can_cast(kind, dtype, "same_kind") and not (kind is int and dtype.kind == "u"):
+        if not np.can_cast(kind, dtype, "same_kind") and not (kind is int and dtype.kind in "bu"):
             raise NotOnDevice(f"a Python {kind.__name__} operand for a loop of {dtype} is not supported on the device")
         return dtype.type(x)
     return read_operand(device, x, sources, ufunc)

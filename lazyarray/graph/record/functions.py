@@ -12,6 +12,7 @@ import numpy as np
 from ... import devices
 from ...devices.base import HOLDABLE
 from ...devices.program import Step
+from ...errors import NotOnDevice
 from ...functions.adapters import shaping
 from ...functions.adapters.common import filled, passable
 from ...functions.kinds import NUMBERS
@@ -130,10 +131,14 @@ def _rounded(array: Any, decimals: Any) -> Any:
 
 
 def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
-    if out is not None or native is None or type(a) is not handles.array_type or type(decimals) is not int:
+    if type(a) is not handles.array_type or type(decimals) is not int:
         return None
     meta = handles.meta_of(a)
     dtype, flags = meta.dtype, meta.flags
+    if out is not None and decimals < 0 and dtype.kind in "iu":
+        raise NotOnDevice("integers are rounded in floats, which NumPy may refuse to cast to out=")
+    if out is not None or native is None:
+        return None
     if dtype.kind in "fc":
         if not decimals:
             return native.recorded(np.rint, (a,))

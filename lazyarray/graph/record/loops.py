@@ -28,7 +28,7 @@ class Rule:
     ----------
     step : Step
     casts : tuple of Step or None; None if no operand is cast
-    scalars : tuple of type
+    scalars : tuple of callable
         What makes an operand of the loop of a number.
     choose : callable or None
         Called with the number that is the second operand, None if it is no number: the rule to take, or None.
@@ -79,8 +79,8 @@ def learn(device: Device, ufunc: np.ufunc, *kinds: Any) -> Rule | None:
         dtypes = ufunc.resolve_dtypes((*given, None))
     except TypeError:
         return None     # NumPy raises the error
-    if any(d not in HOLDABLE or k is int and d.kind == "b" for k, d in zip((*kinds, None), dtypes)):
-        return None     # the truth of an integer of any size, which NumPy refuses beyond 64 bits
+    if any(d not in HOLDABLE for d in dtypes):
+        return None
     return _power(device, kinds, dtypes) if ufunc is np.power else _plain(device, ufunc, kinds, dtypes)
 
 
@@ -97,7 +97,17 @@ def _plain(device: Device, ufunc: np.ufunc, kinds: tuple[Any, ...], dtypes: tupl
     if not device.fuses(step):
         return None
     needed = casts(kinds, dtypes)
-    return None if needed is None else Rule(step, needed or None, choose)
+    if needed is None:
+        return None
+    rule = Rule(step, needed or None, choose)
+    if int in kinds and dtypes[0].kind == "b":
+        rule.scalars = tuple([_truth if k is int else d.type for k, d in zip(kinds, dtypes)])
+    return rule
+
+
+def _truth(number: int) -> np.bool_:
+    """As NumPy makes an integer a truth value: OverflowError if it has more than 64 bits."""
+    return np.bool_(np.int64(number))
 
 
 def _name(ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> str | None:
