@@ -132,9 +132,11 @@ def _as_numpy_passes(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 def _wraps(kind: type, inputs: tuple[Any, ...]) -> bool:
-    """Whether an operand of type `kind` wraps the result, as the one of the highest priority does."""
+    """Whether an operand of type `kind` wraps the result, as that of the highest priority does, and before plain arrays
+    one of theirs.
+    """
     arrays = any(handles.is_array(a) or type(a) is np.ndarray for a in inputs)
-    return hasattr(kind, "__array_wrap__") and getattr(kind, "__array_priority__", _LEAST) > (0 if arrays else _LEAST)
+    return hasattr(kind, "__array_wrap__") and getattr(kind, "__array_priority__", 0) >= (0 if arrays else _LEAST)
 
 
 # -- the quick way: lazy arrays and Python numbers, nothing else ---------------------------------

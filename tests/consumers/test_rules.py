@@ -163,7 +163,7 @@ class Wrapper:
 
     def __init__(self, array, priority=1000.0):
         self.array = np.asarray(array)
-        self.__class__ = Wrapper if priority > 0 else Modest
+        self.__class__ = Wrapper if priority > 0 else Modest if priority < 0 else Equal
 
     __array_priority__ = 1000.0
 
@@ -178,10 +178,14 @@ class Modest(Wrapper):
     __array_priority__ = -5.0
 
 
+class Equal(Wrapper):
+    __array_priority__ = 0.0
+
+
 @pytest.mark.parametrize("call", [np.add, lambda a, w: np.add(w, a), lambda a, w: w + a, lambda a, w: a * w,
                                   np.multiply.outer, lambda a, w: np.divmod(a, w)[1], lambda a, w: a[0] * w,
                                   lambda a, w: np.add(a[0], w), lambda a, w: np.add(a, w, out=a)])
-@pytest.mark.parametrize("priority", [1000.0, -5.0])
+@pytest.mark.parametrize("priority", [1000.0, -5.0, 0.0])
 def test_the_operand_of_highest_priority_wraps(call, priority):
     def outcome(array):
         try:
