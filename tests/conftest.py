@@ -107,26 +107,29 @@ def _what_is_there_stays() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _devices_in_turn(request: pytest.FixtureRequest) -> Iterator[None]:
-    if not TWO_DEVICES:
-        yield
-        return
-    import in_turn
-
-    with in_turn.test(request.node.nodeid, request.node.get_closest_marker("together") is not None):
-        yield
-
-
-@pytest.fixture(autouse=True)
-def _one_device_is_in_use() -> Iterator[None]:
-    """A test that uses a second device does not change the way that those after it take."""
+def _clean_slate(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No test depends on those before it. (One fixture: tests are many, and most of them short.)"""
     import lazyarray
+    from lazyarray.events import trace
+    from lazyarray.events.fallback_warning import reset_warnings
+    from lazyarray.storage import upload_cache
 
-    yield
-    device = lazyarray.device()
-    if device.count > 1 and not TWO_DEVICES and device.several:
-        gc.collect()
-        device.use_one()
+    reset_warnings()            # they come once per process
+    if hints := sys.modules.get("lazyarray.integrations.hints"):
+        hints.forget()
+    upload_cache.forget_all()   # copies of host arrays are kept: a test counts its own uploads
+    if TWO_DEVICES:
+        import in_turn
+
+        with in_turn.test(request.node.nodeid, request.node.get_closest_marker("together") is not None):
+            yield
+    else:
+        yield
+        device = lazyarray.device()
+        if device.count > 1 and device.several:     # those after it would take the way of several devices
+            gc.collect()
+            device.use_one()
+    assert not trace.heard()    # whoever still listened would change the way that calls take
 
 
 @pytest.fixture
@@ -142,34 +145,6 @@ def small_on_host() -> Iterator[Callable[[int], None]]:
     before = _native.recording.small()
     yield _native.recording.small
     _native.recording.small(before)
-
-
-@pytest.fixture(autouse=True)
-def _warn_again() -> Iterator[None]:
-    """Fallback warnings come once per process; a test must not depend on which tests ran before it."""
-    from lazyarray.events.fallback_warning import reset_warnings
-
-    reset_warnings()
-    if hints := sys.modules.get("lazyarray.integrations.hints"):
-        hints.forget()
-    yield
-
-
-@pytest.fixture(autouse=True)
-def _nothing_was_uploaded_before() -> None:
-    """Copies of host arrays are kept: how many uploads a test counts must not depend on those before it."""
-    from lazyarray.storage import upload_cache
-
-    upload_cache.forget_all()
-
-
-@pytest.fixture(autouse=True)
-def _nobody_listens_afterwards() -> Iterator[None]:
-    """Whoever still listened would change the way that the calls of later tests take."""
-    from lazyarray.events import trace
-
-    yield
-    assert not trace.heard()
 
 
 @pytest.fixture

@@ -21,8 +21,9 @@ def start(folder, arguments, package=None, results=False, report=None, **setting
                *([f"--lazyarray-report={report}"] if report else [])]
     command = [sys.executable, "-m", "pytest", "-p", "lazyarray_pytest", "-p", "no:cacheprovider", "-q",
                "--tb=short", *options, *arguments]
-    memory = {"NPY_AVAILABLE_MEM": "1 GB", "SCIPY_AVAILABLE_MEM": "1G"}     # what asks for more is skipped
-    return subprocess.run(command, cwd=folder, env={**environment, "PYTHONPATH": path, **memory, **settings},
+    # What asks for more memory is skipped. Plugins of what else is installed take a second to import.
+    more = {"NPY_AVAILABLE_MEM": "1 GB", "SCIPY_AVAILABLE_MEM": "1G", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(command, cwd=folder, env={**environment, "PYTHONPATH": path, **more, **settings},
                           capture_output=True, text=True, timeout=1500, check=False)
 
 

@@ -411,7 +411,7 @@ def run_pytest(folder, *arguments):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
     return subprocess.run([sys.executable, "-m", "pytest", "-p", "lazyarray_pytest", "-p", "no:cacheprovider", "-rs",
                            "--tb=short", *arguments], cwd=folder, capture_output=True, text=True, check=False,
-                          env={**environment, "PYTHONPATH": str(ROOT)})
+                          env={**environment, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
 
 
 def test_the_option_of_pytest(tmp_path):

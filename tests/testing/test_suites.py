@@ -239,7 +239,7 @@ def project(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["one process", "xdist"])
+@pytest.mark.parametrize("workers", [[], ["-p", "xdist", "-n", "2"]], ids=["one process", "xdist"])
 def test_the_report(project, workers):
     if workers:
         pytest.importorskip("xdist")
