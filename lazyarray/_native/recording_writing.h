@@ -252,6 +252,12 @@ keep_reach(Place *place, PyObject *value)
         known = reach_on_host((PyArrayObject *)got(value, X.host), &other);
     else if (known > 0)
         known = is_long(value) ? 0 : reach_of(value, &other);
+    if (known > 0 && PyDataType_ELSIZE(dtype) < (npy_intp)sizeof(Py_ssize_t)) {     /* what does not fit is cast to another number */
+        const Py_ssize_t half = (Py_ssize_t)1 << (8 * PyDataType_ELSIZE(dtype) - 1);
+        known = dtype->kind == 'i' ? other.low >= -half && other.high < half : other.low >= 0 && other.high - half < half;
+    }
+    else if (known > 0 && dtype->kind == 'u')
+        known = other.low >= 0;
     place->reaches = known > 0;
     place->reach = (Reach){one.low < other.low ? one.low : other.low, one.high > other.high ? one.high : other.high, 0, one.asked};
     return known < 0 ? -1 : 0;
@@ -866,19 +872,50 @@ has_dtype_of(PyArrayObject *one, PyArray_Descr *dtype)
     return PyArray_DESCR(one) == dtype || PyArray_EquivTypes(PyArray_DESCR(one), dtype);
 }
 
-/* Whether an ndarray has the shape and the dtype of another one (1), or is broadcast to it and cast without loss (2). */
+/* Whether NumPy casts what is assigned without a word: numbers that the device holds, but for complex ones that become real. */
+static int
+is_castable(PyArray_Descr *from, PyArray_Descr *into)
+{
+    const int a = from->type_num, b = into->type_num, imaginary = a == NPY_CFLOAT || a == NPY_CDOUBLE;
+    return PyArray_ISNBO(from->byteorder) && PyArray_ISNBO(into->byteorder) && (a <= NPY_DOUBLE || a == NPY_HALF || imaginary)
+        && (b == NPY_CFLOAT || b == NPY_CDOUBLE || (!imaginary && (b <= NPY_DOUBLE || b == NPY_HALF)));
+}
+
+/* Whether an ndarray has the shape and the dtype of another one (1), or only the shape (2), or is broadcast to it (3), and cast. */
 static int
 fits_into(PyArrayObject *value, PyArrayObject *part)
 {
     const int ndim = PyArray_NDIM(value), most = PyArray_NDIM(part), same_dtype = has_dtype_of(value, PyArray_DESCR(part));
-    if (ndim == most && same_dtype && PyArray_CompareLists(PyArray_DIMS(value), PyArray_DIMS(part), ndim))
-        return 1;
+    if (!same_dtype && !is_castable(PyArray_DESCR(value), PyArray_DESCR(part)))
+        return 0;
+    if (ndim == most && PyArray_CompareLists(PyArray_DIMS(value), PyArray_DIMS(part), ndim) && (same_dtype || PyArray_SIZE(value) > 0))
+        return same_dtype ? 1 : 2;
     if (ndim > most || (ndim == 0 && most > 0) || PyArray_SIZE(value) == 0)
         return 0;
     for (int i = 0; i < ndim; i++)
         if (PyArray_DIM(value, i) != 1 && PyArray_DIM(value, i) != PyArray_DIM(part, most - ndim + i))
             return 0;
-    return same_dtype || PyArray_CanCastTypeTo(PyArray_DESCR(value), PyArray_DESCR(part), NPY_SAFE_CASTING) ? 2 : 0;
+    return 3;
+}
+
+/* What casts the value of a node to a dtype, recorded: a new reference; NULL without an error where that is not known. */
+static PyObject *
+cast_to(PyObject *node, PyArray_Descr *dtype)
+{
+    Form form;
+    PyObject *made = NULL, *step = PyObject_CallFunctionObjArgs(py.cast, got(node, N.dtype), dtype, NULL);
+    if (step == NULL || Py_TYPE(step) != types.Step)
+        goto end;
+    SEE_AS(form, node, N);
+    made = cast_node(got(node, N.device), step, Py_NewRef(node), &form, PyLong_AsLong(got(node, N.steps)) + 1,
+                               got(node, N.large), got(node, N.strided));
+    Py_DECREF(form.shape);
+    Py_DECREF(form.fortran);
+    Py_DECREF(form.size);
+    Py_DECREF(form.dtype);
+end:
+    Py_XDECREF(step);
+    return made;
 }
 
 /* A number as the dtype has it: a new reference; NULL without an error where NumPy might not take it as it is. */
@@ -920,8 +957,8 @@ compute_first(PyObject *x, PyObject *storage)
     return failed ? -1 : 0;
 }
 
-/* Whether ``x[index] = value`` was done: a number, a scalar, or an array that is broadcast to a view and cast without loss. What is
-not is for Python, errors included. */
+/* Whether ``x[index] = value`` was done: a number, a scalar, or an array that is broadcast to a view and cast. What is not is for
+Python, errors and warnings included. */
 static PyObject *
 assigned(PyObject *x, PyObject *index, PyObject *value)
 {
@@ -1000,7 +1037,9 @@ assigned(PyObject *x, PyObject *index, PyObject *value)
     if ((target = target_of(&place, Py_None)) == NULL)
         goto end;
     if (node != NULL) {
-        int found = fits == 1 ? write_node(node, &place, target) : NOT_WRITTEN;
+        PyObject *cast = fits == 2 ? cast_to(node, PyArray_DESCR((PyArrayObject *)part)) : NULL;
+        int found = PyErr_Occurred() ? FAILED : fits == 1 || cast != NULL ? write_node(cast == NULL ? node : cast, &place, target) : NOT_WRITTEN;
+        Py_XDECREF(cast);
         done = found == FAILED ? -1 : found == WRITTEN ? 1 : assign_node(node, &place, target);
     }
     else

@@ -292,3 +292,79 @@ def test_such_an_assignment_is_recorded_with_what_comes_before_and_after():
         x.setflags(write=False)
         with pytest.raises(ValueError, match="read-only"):
             x[x > 3] = 1
+
+
+NUMBERS_OF = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]
+
+
+def assigned_in_turn(make, source, target):
+    """Whole arrays, rows, what is broadcast, turned and stepped over; of what waits, also where somebody holds it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")     # of lost imaginary parts
+        v, o, f = make(np.arange(280).reshape(7, 40) % 101, source), make(np.zeros((7, 40)), target), make(
+            np.ones((40, 7)), target)
+        twice = v | v if source == "?" else v + v
+        o[3] = v[3]
+        o[2:5] = twice[0]
+        o[:, 3] = twice[:, 1]
+        f[...] = twice.T
+        seen = o.copy(), f.copy()
+        o[...] = v & v if source == "?" else v * v
+        f.T[...] = twice
+        o[1:4, ::2] = v[:3, ::2]
+        held = v[0] | v[1] if source == "?" else v[0] + v[1]
+        o[0] = held
+        o[1] = held
+        o[2] = held | v[5] if source == "?" else held - v[5]
+        o[-1], o[5, 3] = v.max(), v[1, 1]
+    return (*seen, o, f, twice, held)
+
+
+@pytest.mark.parametrize("source", NUMBERS_OF)
+@pytest.mark.parametrize("target", NUMBERS_OF)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_arrays_are_cast_as_numpy_casts_them(source, target):
+    if lazyarray.device().name == "cuda" and source[0] == "i" and target[0] in "u":
+        pytest.skip("negative numbers as unsigned ones")
+    wanted = assigned_in_turn(lambda a, dtype: a.astype(dtype), source, target)
+    found = assigned_in_turn(lambda a, dtype: lazyarray.asarray(a).astype(dtype), source, target)
+    for one, other in zip(wanted, found):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(np.asarray(other), one)
+
+
+@pytest.mark.one_device("with several, all is looked at")
+@pytest.mark.skipif(lazyarray._native.recording is None, reason="done in C")
+@pytest.mark.parametrize("source, target", [("f8", "f4"), ("i8", "u1"), ("f8", "i4"), ("i8", "?"), ("c16", "c8")])
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_cast_takes_no_longer(source, target, waits, monkeypatch):
+    from lazyarray.dispatch import basic_indexing
+
+    x = lazyarray.block_until_ready(lazyarray.asarray(np.zeros((3, 5000), target)))
+    v = lazyarray.block_until_ready(lazyarray.asarray(np.arange(5000)).astype(source))
+    monkeypatch.setattr(basic_indexing, "_setitem", None)
+    for _ in range(3):
+        x[1] = v + v if waits else v
+    monkeypatch.undo()
+    assert np.array_equal(x[1], (np.arange(5000) * (1 + waits)).astype(source).astype(target)) and not x[0].any()
+
+
+@pytest.mark.parametrize("dtype, values, inside", [
+    ("i2", [70_000, 3], True), ("u1", [-1, 3], True), ("u1", [300.0, 2.0], True), ("i2", [40_000, 3], False),
+    ("i4", [2**32 + 3, 1], True), ("i4", [2**31, 1], False), ("u4", [-1, 0], False), ("i2", [2.0, 3.0], True)])
+def test_integers_that_are_cast_reach_as_far_as_what_they_become(dtype, values, inside):
+    """What an index may be is known of it: a number that does not fit becomes another one."""
+    table = lazyarray.asarray(np.arange(5000.0)) * 1
+    index = lazyarray.asarray(np.zeros(2000, dtype)) + np.zeros(1, dtype)
+    assert np.array_equal(table[index], np.zeros(2000))     # from here on it is known
+    numbers = np.resize(values, 2000)
+    with np.errstate(invalid="ignore"):
+        for value in (lazyarray.asarray(numbers) * 1, lazyarray.asarray(numbers)):
+            index[...] = value
+            index[7:] = value[7:] + 0
+            plain = numbers.astype(dtype)
+            if inside:
+                assert np.array_equal(table[index], np.arange(5000.0)[plain])
+            else:
+                with pytest.raises(IndexError):
+                    np.asarray(table[index])

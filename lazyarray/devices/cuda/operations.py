@@ -45,8 +45,9 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 
 def _copying(source: np.dtype, target: np.dtype, ndim: int, value_mode: str, target_flat: bool) -> Program:
-    """What sets elements from others, or from a number; without steps if NumPy does not call the cast safe."""
-    if source not in HOLDABLE or target not in HOLDABLE or not np.can_cast(source, target):
+    """What sets elements from others, or from a number; without steps if that would lose an imaginary part."""
+    if source not in HOLDABLE or target not in HOLDABLE or (
+            source.kind == "c" and target.kind != "c"):
         return Program((), (), (), 0)
     inputs = Operand(source, value_mode), Operand(target, "flat" if target_flat else "strided")
     ndim = 0 if value_mode != "strided" and target_flat else ndim
@@ -106,7 +107,7 @@ class CudaOperations(Operations):
 
     def copied(self, target: Any, value: Any) -> bool:
         """Whether a kernel of ours has set an array from a number, or from one that lies apart. What does not broadcast
-        to it, or is not cast safely, is left to others, errors included.
+        to it, or would lose an imaginary part, is left to others, errors included.
         """
         if isinstance(value, np.generic):
             mode = "value"

@@ -175,7 +175,7 @@ def bind(array_type: type, others: dict[str, Any]) -> None:
             "bounds_of": facts.bounds_of, "with_bounds": facts.with_bounds, "note_range": known_ranges.note,
             "note_computed": known_ranges.note_computed, "keep_range": known_ranges.keep,
             "range_of": known_ranges.of_node,
-            "casts": cast_steps, "empty": np.empty, "zeros": np.zeros,
+            "cast": cast, "casts": cast_steps, "empty": np.empty, "zeros": np.zeros,
             "arange": np.arange, "full": np.full, "full_like": np.full_like,
             "zeros_like": np.zeros_like, "ones_like": np.ones_like,
             "unfused": programs.unfused, "joined": programs.joined, "reformed": reformed,
