@@ -30,6 +30,8 @@ _OTHERS = PLAIN | {np.ndarray}
 FUNCTIONS: dict[str, tuple[str, ...]] = {
     "bottleneck.nonreduce": ("replace",),
     "bottleneck.slow.nonreduce": ("replace",),
+    # A single array of another type it takes for a list, and reads beyond the shape of each row: the process dies.
+    "dipy.tracking.streamlinespeed": ("compress_streamlines", "length", "set_number_of_points"),
     "h5py._hl.dataset": ("Dataset.read_direct", "Dataset.write_direct"),
     "scipy.interpolate._dierckx": (),
     "scipy.interpolate._fitpack": (),

@@ -20,8 +20,8 @@ from ..errors.interrupts import holding
 #: Module of ours -> the libraries, or parts of them, whose import it waits for.
 _WAITING_FOR: dict[str, str] = {
     "autograd": "autograd.numpy",
-    "compiled": "bottleneck.nonreduce bottleneck.slow.nonreduce h5py._hl.dataset numexpr.interpreter "
-                "scipy.interpolate._dierckx "
+    "compiled": "bottleneck.nonreduce bottleneck.slow.nonreduce dipy.tracking.streamlinespeed h5py._hl.dataset "
+                "numexpr.interpreter scipy.interpolate._dierckx "
                 "scipy.interpolate._fitpack scipy.interpolate._rbfinterp_pythran scipy.linalg.interpolative "
                 "scipy.ndimage._ni_label scipy.optimize._group_columns scipy.optimize._lbfgsb "
                 "scipy.optimize._slsqplib scipy.sparse.linalg._dsolve._superlu scipy.spatial._distance_pybind "

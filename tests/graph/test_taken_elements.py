@@ -523,3 +523,12 @@ def test_a_handler_writes_positions_while_they_are_recorded():
         if not at.ran:
             break
         number += 1
+
+
+@pytest.mark.skipif(DEVICE.name != "simulated", reason="a simulated device may be one of two")
+def test_elements_are_recorded_where_one_of_several_devices_is_used():
+    with DEVICE.with_count(2):
+        x = lazyarray.block_until_ready(lazyarray.asarray(np.arange(6000.0)))
+        elements = x[3], x.reshape(60, 100)[2, 5]
+        assert all(one._self_storage.pending is not None for one in elements)
+        assert [float(one) for one in elements] == [3, 205]
