@@ -29,30 +29,29 @@ _OWNDATA = 0x0004
 
 
 class LazyFlags:
-    """Memory layout of a lazy array: `numpy.ndarray.flags`, with `owndata` true where NumPy's would be."""
+    """Memory layout of a lazy array, as it is when it is asked for: `numpy.ndarray.flags`, with `owndata` true where
+    NumPy's would be. What is set is set of the array, and not seen here, as with NumPy.
+    """
 
-    __slots__ = ("_array",)
+    __slots__ = ("_array", "_flags", "owndata")
     __hash__ = None
 
     def __init__(self, array: ArrayHandle) -> None:
-        self._array = array
+        for name, value in zip(self.__slots__, (array, handles.meta_of(array).flags, array._self_base is None)):
+            object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_array":
+        if name in ("_array", "_flags", "owndata"):
             raise AttributeError(name)
-        if name == "owndata":
-            return self._array._self_base is None
         if name == "writeable":
-            return shown(handles.meta_of(self._array))
-        value = getattr(handles.meta_of(self._array).flags, name)
+            return shown(self._flags.num)
+        value = getattr(self._flags, name)
         if name == "num" and self.owndata:
             value |= _OWNDATA
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "_array":
-            object.__setattr__(self, name, value)
-        elif name == "writeable":
+        if name == "writeable":
             set_writeable(self._array, bool(value))
         else:
             setattr(handles.detached(self._array).flags, name, value)
@@ -73,9 +72,9 @@ class LazyFlags:
         num = getattr(other, "num", None)
         return NotImplemented if num is None else self.num == num
 
-    @once_made("_array")
+    @once_made("_flags")
     def __repr__(self) -> str:
-        text = repr(handles.meta_of(self._array).flags)
+        text = repr(self._flags)
         return text.replace("OWNDATA : False", f"OWNDATA : {self.owndata}")
 
     __str__ = __repr__
@@ -139,6 +138,7 @@ class LazyFlatIter:
         return handles.value_of(value, "iterated over") if handles.is_scalar(value) else value
 
     def __getitem__(self, key: Any) -> Any:
+        self._index = 0     # NumPy goes to elements with the iterator itself, and back
         if not _is_usual(key, self.base.size):
             return on_host(_read_flat, (self.base, key), {}, _UNUSUAL, name="numpy.flatiter.__getitem__")
         flat = _flat_view(self.base)
@@ -151,6 +151,8 @@ class LazyFlatIter:
         if not may_write(handles.meta_of(self.base)):
             raise ValueError("underlying array is read-only")
         one = isinstance(key, (int, np.integer))
+        if type(key) is not list and not (isinstance(key, np.ndarray) and key.dtype.kind in "iu"):
+            self._index = 0
         if not _is_usual(key, self.base.size) or one and np.ndim(value):
             self._set_by_numpy(key, value, _UNUSUAL)
             return

@@ -157,7 +157,11 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
-    """`numpy.frombuffer`: a copy of the buffer on the device, read-only where the buffer is."""
+    """`numpy.frombuffer`: a view of a lazy array; of other buffers a copy on the device, read-only where the buffer is.
+    """
+    if handles.is_array(buffer) and not buffer.dtype.hasobject:
+        found = _np.frombuffer(handles.meta_of(buffer), dtype, count, offset)   # or NumPy's error
+        return buffer.reshape(-1).view(_np.uint8)[offset:offset + found.nbytes].view(found.dtype)
     host = _np.frombuffer(buffer, dtype, count, offset)
     x = convert.asarray(host)
     if not host.flags.writeable:

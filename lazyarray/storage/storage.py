@@ -269,9 +269,13 @@ class Storage(StorageState):
                 prefetching.start(self, view, "prefetch")
 
     def pin_host(self, view: np.ndarray, why: str) -> int:
-        """The host address of `view`, for as long as the storage lives (``ctypes.data``)."""
+        """The host address of `view`, for as long as the storage lives (``ctypes.data``).
+
+        Who has it may reach what lies between the elements, too.
+        """
+        start, stop = views.extent(view)
         with holding(self.lock):
-            coherence.settle_host(self, view, why)
+            coherence.settle_host(self, views.meta((stop - start,), np.uint8, offset=start), why)
             self.mirror.pin()
             self.clean = False
             if self.incoming is not None:

@@ -38,9 +38,8 @@ def may_write(view: np.ndarray) -> bool:
     return True
 
 
-def shown(view: np.ndarray) -> bool:
-    """``flags.writeable`` as a program reads it."""
-    num = view.flags.num
+def shown(num: int) -> bool:
+    """``flags.writeable`` as a program reads it, of flags with this number."""
     if num & _WARNS:
         _warn(_of_reading())
     return bool(num & _WRITEABLE)

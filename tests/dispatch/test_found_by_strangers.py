@@ -1,6 +1,7 @@
 """What programs of somebody who had read the contract alone found, each with NumPy's answer beside it."""
 from __future__ import annotations
 
+import ctypes
 import operator
 import pickle
 import sys
@@ -442,3 +443,66 @@ def test_an_iterator_sees_what_is_written_ahead_of_it(dtype, size, view, small_o
     """Also where the array was an ndarray's until then, and the write moves it to the device."""
     small_on_host(95_000)
     compare(written_ahead(np.array, dtype, size, view), written_ahead(lazyarray.asarray, dtype, size, view))
+
+
+@pytest.mark.parametrize("key", [5, -1, slice(1, 4), ..., [0, 2], np.array([0, 2]), np.arange(12) > 3], ids=str)
+def test_an_iterator_of_all_elements_begins_anew_after_an_index(key):
+    def indexes(x):
+        f, found = x.flat, []
+        for use in (lambda: f[key], lambda: f.__setitem__(key, 1), lambda: f == 3):
+            next(f), next(f)
+            use()
+            found.append(f.index)
+        return found
+
+    assert indexes(lazyarray.asarray(np.arange(12.0))) == indexes(np.arange(12.0))
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_flags_stay_as_they_were_asked_for(small):
+    def seen(x):
+        old, found = x.flags, []
+        x.flags.writeable = False
+        found += old.writeable, x.flags.writeable, old.num & 0x400, old["W"]
+        x.flags.writeable = old.writeable
+        x[0] = 3
+        old.writeable = False
+        x.shape = (12,)
+        return [*found, old.writeable, x.flags.writeable, old.f_contiguous, x.flags.f_contiguous, str(old)]
+
+    with lazyarray.options(small_on_host=small):
+        assert seen(lazyarray.asarray(np.zeros((3, 4)))) == seen(np.zeros((3, 4)))
+
+
+@pytest.mark.parametrize("n", [400, 30_000])
+@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("view", [lambda x: x[:, 1], lambda x: x[::2, 0], lambda x: x.T[1]],
+                         ids=["column", "rows", "turned"])
+def test_a_pointer_of_a_view_reaches_what_lies_between_its_elements(n, small, view):
+    def reached(x):
+        x += 1
+        pointer = view(x).ctypes.data_as(ctypes.POINTER(ctypes.c_double))
+        found = pointer[1], pointer[2]
+        pointer[3] = -1
+        return [*found, x[:3].tolist(), float(x.sum())]
+
+    with lazyarray.options(small_on_host=small):
+        plain = np.arange(4.0 * n).reshape(n, 4)
+        assert reached(lazyarray.asarray(plain.copy())) == reached(plain)
+
+
+@pytest.mark.parametrize("keywords", [{}, {"dtype": "u1"}, {"dtype": "i4", "offset": 8}, {"count": 2}, {"count": 10**6},
+                                      {"offset": 3}, {"dtype": "f4", "count": 3, "offset": 4}], ids=str)
+@pytest.mark.parametrize("view", [lambda x: x, lambda x: x[2:], lambda x: x[::2], lambda x: x.reshape(2, -1).T,
+                                  lambda x: x.astype("c16")], ids=["whole", "end", "stepped", "turned", "complex"])
+def test_what_is_seen_of_a_buffer_that_is_a_lazy_array_is_a_view(keywords, view):
+    def seen(np, x):
+        found = np.frombuffer(view(x), **keywords)
+        x[3], found[1] = 99, 7
+        return found, x
+
+    for size in (6, LARGE):
+        given = np.arange(float(size))
+        lazy = lazyarray.asarray(given.copy())
+        wanted = outcome(lambda _: seen(np, given), None)
+        compare(wanted, outcome(lambda _: seen(xnp, lazy), None))
