@@ -29,6 +29,9 @@ class _Range(NamedTuple):
     is_number: bool = False
 
 
+_Seen = dict[Any, "_Range | None"]
+
+
 def note(x: Any, again: bool = False) -> None:
     """Keep the bounds of a lazy array or scalar that is recorded work, if they follow from others; of another one
     nothing. `again`: more may be known of these.
@@ -40,10 +43,10 @@ def note(x: Any, again: bool = False) -> None:
             _noted(node, storage, again)
 
 
-def _noted(node: Node, storage: Storage, again: bool = False) -> _Range | None:
+def _noted(node: Node, storage: Storage, again: bool = False, seen: _Seen | None = None) -> _Range | None:
     """What is found of a node, kept with it and its storage: once it is computed, it knows its operands no more."""
     known = facts.of_storage(storage)   # before it is looked at what it is made of: a write puts another in its place
-    if known is None or "bounds" in known and not again or (found := _of_node(node)) is None:
+    if known is None or "bounds" in known and not again or (found := _of_node(node, seen)) is None:
         return None
     if storage.pending is not node:     # computed meanwhile, by who writes to what it is made of
         return None
@@ -120,8 +123,8 @@ _MOST_LOOKED_AT = 32
 _NOT_MUCH = 4
 
 
-def _of(operand: Any, size: int) -> _Range | None:
-    """Of an operand of a step; None if it is not of integers or truth values."""
+def _of(operand: Any, size: int, seen: _Seen | None = None) -> _Range | None:
+    """Of an operand of a step; None if it is not of integers or truth values. `seen`: what was found of other nodes."""
     if isinstance(operand, (np.integer, np.bool_)):
         return _Range(int(operand), int(operand), False, True)
     if type(operand) is Leaf:
@@ -134,13 +137,17 @@ def _of(operand: Any, size: int) -> _Range | None:
     if type(operand) is not Node:
         return None
     found: _Range | None = operand.bounds
+    if found is None and seen is not None and operand in seen:      # hashes read what they have made twice
+        found = seen[operand]
     storage = operand.storage() if operand.storage is not None and found is None else None
     if storage is not None:
         found = _known(storage, operand.dtype, operand.size == size)
         if found is None and operand.dtype.kind in "iu":
-            found = _noted(operand, storage)
+            found = _noted(operand, storage, seen=seen)
     if found is None:
-        found = _of_node(operand) or _any_of(operand.dtype)
+        found = _of_node(operand, seen) or _any_of(operand.dtype)
+    if seen is not None:
+        seen[operand] = found
     return found._replace(distinct=False) if found is not None and operand.size != size else found
 
 
@@ -184,7 +191,7 @@ def _known(storage: Storage, dtype: np.dtype, once: bool) -> _Range | None:
     return _Range(whole[0], whole[1], once and "distinct" in known)
 
 
-def _of_node(node: Node) -> _Range | None:
+def _of_node(node: Node, seen: _Seen | None = None) -> _Range | None:
     """None if it could be any integer of its dtype."""
     name, dtype, given = node.step.name.removeprefix("own_"), node.dtype, node.operands
     if name == "index" and not given:       # the places of the elements themselves
@@ -194,7 +201,8 @@ def _of_node(node: Node) -> _Range | None:
     step = _STEPS.get(name)
     if step is None or not given or dtype.kind not in "iu":
         return None         # there are no operands once it is computed
-    operands = [_of(operand, node.size) for operand in given]
+    seen = {} if seen is None else seen
+    operands = [_of(operand, node.size, seen) for operand in given]
     if None in operands:
         return None
     if name == "where":

@@ -17,17 +17,19 @@ NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
 #: Those that each run sees in all ways; the others in one way by day, under 3.12 and later.
 SHORT = frozenset({"audio", "edges", "fdtd", "fits", "lorenz", "mixture", "options", "vortex"})
 #: Those that no run by day sees: they take long, or are like one that it sees.
-LONG = frozenset({"armik", "attention", "backtest", "bandits", "beamforming", "bitboards", "bwt", "calibration",
-                  "changepoint", "climate", "convnet", "credit", "cryoem", "deblur", "demand", "dendrite", "epidemic",
-                  "ewald", "exoplanet", "fem", "gait", "garch", "gauge", "genes", "glacier", "graphs", "gravity", "hmm",
+LONG = frozenset({"armik", "attention", "backtest", "bandits", "beamforming", "bitboards", "bundle", "bwt",
+                  "calibration", "changepoint", "charlstm", "climate", "cloth", "cluster", "convnet", "credit",
+                  "cryoem", "deblur", "demand", "dendrite", "epidemic", "evolve", "ewald", "exoplanet", "fem", "flip",
+                  "forest", "gait", "garch", "gauge", "genes", "glacier", "graphs", "gravity", "heston", "hmm",
                   "holography", "hydrology", "insurance", "interior", "inventory", "ising", "jpeg", "kinetics",
-                  "knapsack", "kriging", "lasso", "ldpc", "lensing", "levelset", "loadflow", "market", "mcmc", "mesh",
-                  "migration", "minhash", "molecule", "mortality", "mri", "neutron", "ngrams", "nmr", "opticalflow",
-                  "packets", "panel", "pathtrace", "pharmaco", "phasefield", "phylogeny", "pic", "picking", "pipes",
-                  "pointcloud", "popgen", "powder", "quantum", "quasigeo", "queueing", "radar", "radiosity",
-                  "recommender", "regimes", "rigidbody", "seamcarve", "segments", "shallow", "sparsegrid", "sph",
-                  "sphere", "spiking", "spinchain", "stereo", "stitch", "sudoku", "survival", "svm", "tomography",
-                  "topics", "transport", "tsne", "vae", "viterbi", "volume", "warping", "wildfire", "wordvec"})
+                  "knapsack", "kriging", "lasso", "lattice", "ldpc", "lensing", "levelset", "loadflow", "market",
+                  "mcmc", "mesh", "migration", "minhash", "molecule", "mortality", "mri", "neutron", "ngrams", "nmr",
+                  "opticalflow", "packets", "panel", "pathtrace", "pharmaco", "phasefield", "phylogeny", "pic",
+                  "picking", "pipes", "pointcloud", "popgen", "potts", "powder", "quantise", "quantum", "quasigeo",
+                  "queueing", "radar", "radiosity", "recommender", "regimes", "rigidbody", "scf", "seamcarve",
+                  "segments", "shallow", "sparsegrid", "sph", "sphere", "spiking", "spinchain", "stereo", "stitch",
+                  "sudoku", "survival", "svm", "tomography", "topics", "transport", "tsne", "tsp", "unmix", "vae",
+                  "viterbi", "volume", "warping", "wildfire", "wordvec"})
 #: Chaotic, and with phases that are added up: what differs in the last place grows.
 TOLERANCES = {"lorenz": 1e-5, "audio": 1e-5, "vae": 1e-5, "mri": 1e-5}
 #: After how many steps a fit gets no better is a matter of the last place: so many more or fewer, but for one of them
