@@ -228,9 +228,12 @@ def check_outputs(outs: Sequence[Any]) -> None:
 
 def _share_memory(outs: Sequence[Any]) -> bool:
     """Whether two of the arrays that a ufunc writes do: which of them is written last, NumPy decides."""
+    return any(_overlap(a, b) for a, b in itertools.combinations([out for out in outs if out is not None], 2))
+
+
+def _overlap(a: Any, b: Any) -> bool:
     try:
-        return any(np.shares_memory(a, b, views.MOST_WORK)
-                   for a, b in itertools.combinations([o for o in outs if o is not None], 2))
+        return bool(np.shares_memory(a, b, views.MOST_WORK))
     except np.exceptions.TooHardError:
         return True
 
