@@ -111,14 +111,6 @@ owns(PyArrayObject *array)
     return PyArray_BASE(array) == NULL && PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE);
 }
 
-static inline int
-is_holdable(PyArrayObject *array)
-{
-    int number = PyArray_TYPE(array);
-    return ((number >= NPY_BOOL && number <= NPY_DOUBLE) || number == NPY_CFLOAT || number == NPY_CDOUBLE || number == NPY_HALF)
-        && PyArray_ISNBO(PyArray_DESCR(array)->byteorder);
-}
-
 /* Whether what was found is what counts still: Python code may have run since, and other threads. */
 static int
 counts_still(const Found *found)

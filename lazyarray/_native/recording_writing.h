@@ -872,13 +872,20 @@ has_dtype_of(PyArrayObject *one, PyArray_Descr *dtype)
     return PyArray_DESCR(one) == dtype || PyArray_EquivTypes(PyArray_DESCR(one), dtype);
 }
 
-/* Whether NumPy casts what is assigned without a word: numbers that the device holds, but for complex ones that become real. */
-static int
-is_castable(PyArray_Descr *from, PyArray_Descr *into)
+/* Whether the device holds such numbers. */
+static inline int
+is_holdable(PyArrayObject *array)
 {
-    const int a = from->type_num, b = into->type_num, imaginary = a == NPY_CFLOAT || a == NPY_CDOUBLE;
-    return PyArray_ISNBO(from->byteorder) && PyArray_ISNBO(into->byteorder) && (a <= NPY_DOUBLE || a == NPY_HALF || imaginary)
-        && (b == NPY_CFLOAT || b == NPY_CDOUBLE || (!imaginary && (b <= NPY_DOUBLE || b == NPY_HALF)));
+    int number = PyArray_TYPE(array);
+    return ((number >= NPY_BOOL && number <= NPY_DOUBLE) || number == NPY_CFLOAT || number == NPY_CDOUBLE || number == NPY_HALF)
+        && PyArray_ISNBO(PyArray_DESCR(array)->byteorder);
+}
+
+/* Whether NumPy casts what is assigned without a word: it warns of complex numbers that become real. */
+static int
+is_castable(PyArrayObject *value, PyArrayObject *part)
+{
+    return is_holdable(value) && is_holdable(part) && (PyArray_ISCOMPLEX(part) || !PyArray_ISCOMPLEX(value));
 }
 
 /* Whether an ndarray has the shape and the dtype of another one (1), or only the shape (2), or is broadcast to it (3), and cast. */
@@ -886,7 +893,7 @@ static int
 fits_into(PyArrayObject *value, PyArrayObject *part)
 {
     const int ndim = PyArray_NDIM(value), most = PyArray_NDIM(part), same_dtype = has_dtype_of(value, PyArray_DESCR(part));
-    if (!same_dtype && !is_castable(PyArray_DESCR(value), PyArray_DESCR(part)))
+    if (!same_dtype && !is_castable(value, part))
         return 0;
     if (ndim == most && PyArray_CompareLists(PyArray_DIMS(value), PyArray_DIMS(part), ndim) && (same_dtype || PyArray_SIZE(value) > 0))
         return same_dtype ? 1 : 2;
@@ -908,7 +915,7 @@ cast_to(PyObject *node, PyArray_Descr *dtype)
         goto end;
     SEE_AS(form, node, N);
     made = cast_node(got(node, N.device), step, Py_NewRef(node), &form, PyLong_AsLong(got(node, N.steps)) + 1,
-                               got(node, N.large), got(node, N.strided));
+                     got(node, N.large), got(node, N.strided));
     Py_DECREF(form.shape);
     Py_DECREF(form.fortran);
     Py_DECREF(form.size);
@@ -963,7 +970,7 @@ static PyObject *
 assigned(PyObject *x, PyObject *index, PyObject *value)
 {
     PyObject *part = NULL, *given = NULL, *node = NULL, *target = NULL, *number = NULL;
-    PyObject *seen = NULL;
+    PyObject *seen = NULL, *cast = NULL;
     if (forked || types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray)
         Py_RETURN_FALSE;
     Place place;
@@ -1030,6 +1037,8 @@ assigned(PyObject *x, PyObject *index, PyObject *value)
         goto end;
     if (open == 0 || (node != NULL && (Py_TYPE(node) != types.Node || got(node, N.place) != Py_None)))
         goto end;
+    if (node != NULL && fits == 2 && (cast = cast_to(node, PyArray_DESCR((PyArrayObject *)part))) == NULL && PyErr_Occurred())
+        goto end;
     if ((number == NULL && node == NULL && (number = PyObject_CallOneArg(py.device_of, value)) == NULL)
             || (open = open_place(&place, &reads, 0)) <= 0)
         goto end;
@@ -1037,9 +1046,7 @@ assigned(PyObject *x, PyObject *index, PyObject *value)
     if ((target = target_of(&place, Py_None)) == NULL)
         goto end;
     if (node != NULL) {
-        PyObject *cast = fits == 2 ? cast_to(node, PyArray_DESCR((PyArrayObject *)part)) : NULL;
-        int found = PyErr_Occurred() ? FAILED : fits == 1 || cast != NULL ? write_node(cast == NULL ? node : cast, &place, target) : NOT_WRITTEN;
-        Py_XDECREF(cast);
+        int found = fits == 1 || cast != NULL ? write_node(cast == NULL ? node : cast, &place, target) : NOT_WRITTEN;
         done = found == FAILED ? -1 : found == WRITTEN ? 1 : assign_node(node, &place, target);
     }
     else
@@ -1049,6 +1056,7 @@ end:
         done = -1;
     Py_XDECREF(target);
     Py_XDECREF(number);
+    Py_XDECREF(cast);
     Py_XDECREF(node);
     Py_XDECREF(seen);
     Py_XDECREF(part);

@@ -72,6 +72,9 @@ class LazyFlags:
         num = getattr(other, "num", None)
         return NotImplemented if num is None else self.num == num
 
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle or copy flags")      # as NumPy's
+
     @once_made("_flags")
     def __repr__(self) -> str:
         text = repr(self._flags)

@@ -224,6 +224,7 @@ def test_what_is_seen_in_another_shape_is_written_in_the_order_of_memory(seed):
         assert results[0] == results[1]
 
 
+@pytest.mark.one_device("what waits is written in place")
 def test_a_raveled_part_is_added_by_one_kernel(monkeypatch):
     """Which waits for what it is made of until it is there, and writes nothing else."""
     o, x = on_device(np.zeros(40)), on_device(np.arange(100.0).reshape(10, 10))

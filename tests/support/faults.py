@@ -78,6 +78,8 @@ OPERATIONS |= {
     # Written by the kernel that computes it: what waits, what reads the same elements, and what somebody still holds.
     "x[1:] += y[1:]": ("x[1:] += y[1:]",),
     "x[1:] = x[1:] * 2 + y[1:]": ("x[1:] = x[1:] * 2 + y[1:]",),
+    "x[1:] = (y[1:] > 2) * 3": ("x[1:] = (y[1:] > 2) * 3",),
+    "v = y.astype('f4') * 2; x[...] = v; v += 1": ("v = y.astype('f4') * 2", "x[...] = v", "v += 1"),
     "v = y * 2 + x; x[...] = v; v += 1": ("v = y * 2 + x", "x[...] = v", "v += 1"),
     "r = x - y; x[:4] -= r[:4]; v = float(r.sum())": ("r = x - y", "x[:4] -= r[:4]", "v = float(r.sum())"),
     "r = x * 3; x[::2] += y[::2] * 2; v = float(r.sum())": ("r = x * 3", "x[::2] += y[::2] * 2", "v = float(r.sum())"),

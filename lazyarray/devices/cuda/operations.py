@@ -46,8 +46,7 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 def _copying(source: np.dtype, target: np.dtype, ndim: int, value_mode: str, target_flat: bool) -> Program:
     """What sets elements from others, or from a number; without steps if that would lose an imaginary part."""
-    if source not in HOLDABLE or target not in HOLDABLE or (
-            source.kind == "c" and target.kind != "c"):
+    if source not in HOLDABLE or target not in HOLDABLE or source.kind == "c" and target.kind != "c":
         return Program((), (), (), 0)
     inputs = Operand(source, value_mode), Operand(target, "flat" if target_flat else "strided")
     ndim = 0 if value_mode != "strided" and target_flat else ndim
