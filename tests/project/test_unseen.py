@@ -79,4 +79,4 @@ def test_results_are_numpys(path, namespace, small, monkeypatch):
 
 
 def test_there_are_programs():
-    assert len(PROGRAMS) == 135 and {path.stem for path in PROGRAMS} > SHORT | LONG
+    assert len(PROGRAMS) == 149 and {path.stem for path in PROGRAMS} > SHORT | LONG
