@@ -113,3 +113,17 @@ def test_products_of_vectors_are_recorded_whatever_was_multiplied_before():
             if not lazyarray.device().compiles:     # else the kernel may not be there yet
                 assert y._self_storage.pending is not None, "what is multiplied is part of the kernel"
             assert float(found) == pytest.approx(PLAIN @ (PLAIN * 2 + 1))
+
+
+@pytest.mark.parametrize("seen", [lambda a: a, np.transpose, lambda a: a[:, ::2]])
+@pytest.mark.parametrize("dtype", [float, complex])
+def test_so_is_a_product_of_what_is_seen_as_vectors(seen, dtype):
+    a, b = PLAIN.reshape(5, 10).astype(dtype), PLAIN[::-1].reshape(5, 10) * (2 + (3j if dtype is complex else 0))
+    x, z = lazyarray.asarray(a), lazyarray.asarray(b)
+    for part in (lambda a: seen(a), lambda a: seen(a).T, lambda a: seen(a)[None], lambda a: seen(a)[:1]):
+        y = part(z) * 1
+        found = np.vdot(part(x), y)
+        if not lazyarray.device().compiles:
+            assert y._self_storage.pending is not None, "what is multiplied is part of the kernel"
+        assert found == pytest.approx(np.vdot(part(a), part(b))) and found.dtype == dtype
+    assert np.vdot(seen(x), seen(z).T) == pytest.approx(np.vdot(seen(a), seen(b).T)), "in C order, whatever the shapes"

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import lines
 from ..base import HOLDABLE
-from ..operations import PADDINGS, Operations
+from ..operations import Operations
 from ..program import WIDE, Extent, Operand, Program, Reduction, cast_of
 from .factors import Cholesky, Factorizer
 from .kernels import division
@@ -263,50 +263,9 @@ class CudaOperations(Operations):
         self._differences(f, math.prod(f.shape[axis + 1:]), f.shape[axis], number(2.0 * spacing), number(spacing), out)
         return out
 
-    @functools.cached_property
-    def _padded(self) -> Any:
-        """CuPy's ``pad`` has a kernel or two for each side of each axis."""
-        return self.xp.ElementwiseKernel(
-            "raw T f, int64 inner, int64 n0, int64 n1, int64 n2, int64 m1, int64 m2, int64 b0, int64 b1, int64 b2, "
-            "int32 mode, T value", "T out", """
-            const bool small = _ind.size() >> 31 == 0;
-            long long rest = i;
-            const long long w = lz_rest(rest, inner, small), k2 = lz_rest(rest, m2, small);
-            const long long k1 = lz_rest(rest, m1, small), x = lz_within(rest - b0, n0, mode);
-            const long long y = lz_within(k1 - b1, n1, mode), z = lz_within(k2 - b2, n2, mode);
-            if (x < 0 || y < 0 || z < 0) out = value;
-            else out = f[((x * n1 + y) * n2 + z) * inner + w];
-            """, "lazyarray_padded", preamble="""
-            __device__ inline long long lz_rest(long long& i, const long long n, const bool small) {
-              const long long whole = small ? (unsigned int)i / (unsigned int)n : i / n, rest = i - whole * n;
-              i = whole;
-              return rest;
-            }
-            __device__ inline long long lz_within(const long long k, const long long n, const int mode) {
-              if (k >= 0 && k < n) return k;
-              if (mode == 0) return k < 0 ? 0 : n - 1;
-              if (mode == 1) return k < 0 ? k + n : k - n;
-              if (mode == 2) return k < 0 ? -k : 2 * (n - 1) - k;
-              if (mode == 4) return -1;
-              return k < 0 ? -1 - k : 2 * n - 1 - k;
-            }
-            """)
-
     def padded(self, array: Any, pairs: Sequence[Sequence[int]], mode: str, value: np.generic) -> Any:
-        some, shape, given = [axis for axis, pair in enumerate(pairs) if any(pair)] or [0], array.shape, pairs
-        last = some[-1]
-        inner = math.prod(shape[last + 1:])
-        if last > 2:        # the axes in front of the last two as one
-            shape, pairs = (math.prod(shape[:last - 1]), *shape[last - 1:]), ((0, 0), *pairs[last - 1:])
-        if not self.on_current(array) or not array.size or last > 2 and some[0] < last - 1:
-            return super().padded(array, given, mode, value)
-        befores = [*[pair[0] for pair in pairs[:min(last, 2) + 1]], 0, 0][:3]
-        lengths = [*shape[:min(last, 2) + 1], 1, 1][:3]
-        found = [before + length + behind for (before, behind), length in zip(given, array.shape)]
-        made = [*found[max(last - 1, 1):last + 1], 1, 1][:2]
-        out = self.empty(tuple(found), array.dtype)
-        self._padded(array, inner, *lengths, *made, *befores, PADDINGS.index(mode), value, out)
-        return out
+        found = self._rows.pad(array, pairs, mode, value) if self.on_current(array) else None
+        return super().padded(array, pairs, mode, value) if found is None else found
 
     @functools.cached_property
     def _sums(self) -> Any:

@@ -85,14 +85,14 @@ def taken(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
 def of_vectors(a: Any, b: Any, conjugated: bool = False) -> Any:
     """The sum of the products of two lazy vectors of one dtype, or None: one kernel, with what they are computed from.
 
-    `conjugated`: that of the first one with the second.
+    `conjugated`: that of the first one with the second, each of which may be an array of one shape, seen as a vector.
     """
     kind = handles.array_type
     if native is None or type(a) is not kind or type(b) is not kind:
         return None
     first, second = handles.meta_of(a), handles.meta_of(b)
-    if first.ndim != 1 or first.shape != second.shape or first.dtype != second.dtype or not first.size or (
-            first.dtype.char not in _FLOATING):
+    if (first.ndim > 1 and not conjugated) or not first.ndim or not first.size or first.shape != second.shape or (
+            first.dtype != second.dtype or first.dtype.char not in _FLOATING):
         return None
     if conjugated and first.dtype.kind == "c":
         a = native.recorded(np.conjugate, (a,))

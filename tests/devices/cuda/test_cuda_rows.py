@@ -1,4 +1,4 @@
-"""Rows taken, put and joined by kernels of our own: they compile, and give what NumPy gives, here and on a GPU."""
+"""Rows taken, put, joined, rolled and padded by kernels of our own: they compile, and give what NumPy gives, here and on a GPU."""
 from __future__ import annotations
 
 import ctypes
@@ -12,6 +12,7 @@ from emulated_kernels import Array, Emulator
 import lazyarray
 from lazyarray.devices.cuda.kernels.elementwise import Kernels
 from lazyarray.devices.cuda.kernels.rows import MOST_AXES, MOST_PARTS, SOURCE, THREADS, Rows
+from lazyarray.devices.operations import PADDINGS
 
 DTYPES = "?bhilefdFD"
 
@@ -62,7 +63,7 @@ def rows(tmp_path_factory):
         return call
 
     return types.SimpleNamespace(take=checked(found.take), put=checked(found.put), join=checked(found.join),
-                                 roll=checked(found.roll), number=found.number)
+                                 roll=checked(found.roll), pad=checked(found.pad), number=found.number)
 
 
 #: Positions at even steps, along axes of 12, 9 and 20 elements, and others beside them.
@@ -428,6 +429,33 @@ class TestRolled:
         assert rows.roll(strided(numbers((3, 4, 5))[:, :2, ::2]), 1, 0) is None
 
 
+class TestPadded:
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("mode", PADDINGS)
+    @pytest.mark.parametrize("shape, pairs", [
+        ((7,), [(2, 3)]), ((5, 6), [(1, 1), (2, 0)]), ((5, 6), [(0, 0), (0, 3)]), ((5, 6), [(3, 1), (0, 0)]),
+        ((3, 4, 5), [(1, 2), (2, 1), (0, 3)]), ((3, 4, 5), [(0, 0), (2, 1), (0, 0)]), ((3, 4, 5), [(0, 1)] * 3),
+        ((2, 3, 4, 5), [(0, 0), (0, 0), (1, 2), (3, 1)]), ((2, 3, 4, 5), [(0, 0), (1, 0), (0, 0), (0, 0)]),
+        ((2, 2, 3, 4, 3), [(0, 0)] * 3 + [(1, 1), (0, 2)]), ((1, 1), [(1, 1), (0, 0)])])
+    def test_modes(self, rows, dtype, mode, shape, pairs):
+        if mode == "reflect" and any(max(pair) >= n for pair, n in zip(pairs, shape)):
+            pytest.skip("there are too few")
+        x, value = numbers(shape, dtype), numbers(9, dtype)[4]
+        wanted = np.pad(x, pairs, mode, **({"constant_values": value} if mode == "constant" else {}))
+        same(rows.pad(Array.of(x), pairs, mode, value), wanted)
+
+    def test_more_than_a_grid(self, rows, monkeypatch):
+        monkeypatch.setattr("lazyarray.devices.cuda.kernels.rows.MOST_BLOCKS", 2)
+        x = numbers((7, 5 * THREADS), "h")
+        same(rows.pad(Array.of(x), [(1, 2), (3, 4)], "constant", np.int16(-3)),
+             np.pad(x, [(1, 2), (3, 4)], constant_values=-3))
+
+    def test_what_is_left_to_the_library(self, rows):
+        assert rows.pad(Array.of(numbers((0, 3))), [(1, 1), (0, 0)], "constant", np.float64(1)) is None
+        x = Array.of(numbers((2, 3, 4, 5)))
+        assert rows.pad(x, [(1, 0), (0, 0), (0, 0), (0, 1)], "edge", np.float64(0)) is None
+
+
 class TestOnTheDevice:
     """What the device does, by its kernels or its library; on a GPU both, the second once the kernels are compiled."""
 
@@ -472,6 +500,15 @@ class TestOnTheDevice:
                 for axis in range(view(x).ndim):
                     found = device.rolled(view(device.xp.asarray(x)), -2, axis)
                     assert found.get().tobytes() == np.roll(view(x), -2, axis).tobytes()
+
+    def test_padded(self, device):
+        for dtype in DTYPES:
+            x, value = numbers((4, 5, 6), dtype), numbers(9, dtype)[4]
+            for pairs in ([(1, 2), (0, 0), (3, 0)], [(0, 0), (2, 2), (0, 0)], [(1, 1)] * 3):
+                for mode in PADDINGS:
+                    wanted = np.pad(x, pairs, mode, **({"constant_values": value} if mode == "constant" else {}))
+                    found = device.padded(device.xp.asarray(x), pairs, mode, value)
+                    assert found.get().tobytes() == wanted.tobytes()
 
     @pytest.mark.parametrize("axis", range(2))
     def test_joined(self, device, axis):

@@ -1,4 +1,4 @@
-"""Rows copied by one kernel: taken from positions, put at positions, those of several arrays joined, rolled ones.
+"""Rows copied by one kernel: taken from positions, put at positions, those of several arrays joined, rolled or padded.
 
 CuPy does these with general kernels and as much Python around them: of arrays of a few KiB, taking takes 26 us, putting
 50, rolling 34 and joining three 50 (one launch for each array), where a launch takes 10. Words are copied as they are:
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....errors.inspection import Unique
-from ...operations import in_place_of
+from ...operations import PADDINGS, in_place_of
 from ..products import one_step
 from .boolean_mask import WORDS
 from .elementwise import Kernels, Launcher, functions
@@ -46,6 +46,16 @@ __device__ inline long long lz_place(const long long row, const void* at, const 
 __device__ inline long long lz_row(const long long i, const long long total, const long long words) {
   if (words == 1) return i;
   return total >> 32 ? i / words : (unsigned int)i / (unsigned int)words;
+}
+
+// Which of n rows belongs to place k, which may be before the first or behind the last; -1: none.
+__device__ inline long long lz_within(const long long k, const long long n, const unsigned int mode) {
+  if (k >= 0 && k < n) return k;
+  if (mode == EDGE) return k < 0 ? 0 : n - 1;
+  if (mode == WRAP) return k < 0 ? k + n : k - n;
+  if (mode == REFLECT) return k < 0 ? -k : 2 * (n - 1) - k;
+  if (mode == SYMMETRIC) return k < 0 ? -1 - k : 2 * n - 1 - k;
+  return -1;
 }
 """
 
@@ -127,6 +137,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) roll_BYTES(const WORD* fro
     to[i] = from[part * above + (row < 0 ? row + length : row) * step + (i - one * columns) * along];
   }}
 }}
+
+// An array of n0 * n1 * n2 rows of `words`, and its place among the m1 * m2 rows that belong to each of the first axis.
+// Around it, by `mode`, come its own rows, or the bytes low and high.
+extern "C" __global__ void __launch_bounds__(THREADS) pad_BYTES(const WORD* from, WORD* to, const long long total,
+    const long long words, const long long n0, const long long n1, const long long n2, const long long m1,
+    const long long m2, const long long b0, const long long b1, const long long b2, const unsigned int mode,
+    const unsigned long long low, const unsigned long long high) {{
+  const unsigned long long bytes[2] = {{low, high}};
+  for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < total; i += (long long)gridDim.x * THREADS) {{
+    const long long row = lz_row(i, total, words), one = lz_row(row, total, m2), two = lz_row(one, total, m1);
+    const long long x = lz_within(two - b0, n0, mode), y = lz_within(one - two * m1 - b1, n1, mode);
+    const long long z = lz_within(row - one * m2 - b2, n2, mode);
+    if (x < 0 || y < 0 || z < 0) memcpy(&to[i], bytes, sizeof(WORD));
+    else to[i] = from[((x * n1 + y) * n2 + z) * words + i - row * words];
+  }}
+}}
 """
 
 # The numbers of elements.
@@ -140,7 +166,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) number(long long* to, cons
 }}
 """
 
-SOURCE = f"#define THREADS {THREADS}\n{_TEXT}" + "".join(
+_MODES = "".join(f"#define {mode.upper()} {number}\n" for number, mode in enumerate(PADDINGS))
+
+SOURCE = f"#define THREADS {THREADS}\n{_MODES}{_TEXT}" + "".join(
     _COPY.replace("BYTES", str(size)).replace("WORD", word) for size, word in WORDS.items()) + _NUMBERS
 
 
@@ -151,13 +179,14 @@ class _Copying(NamedTuple):
     puts: dict[int, Launcher]
     joins: dict[int, Launcher]
     rolls: dict[int, Launcher]
+    pads: dict[int, Launcher]
     number: Launcher
 
 
 def _made(cupy: Any, name: str) -> _Copying:
     grid = "qI" + "Qqqqq" * MOST_AXES
     kinds = (("take", "QQqqqq" + grid), ("put", "QQqqQQQqqqq" + grid), ("join", "QqqI" + "Qqqqq" * MOST_PARTS),
-             ("roll", "QQqqqqqqq"))
+             ("roll", "QQqqqqqqq"), ("pad", "QQqqqqqqqqqqIQQ"))
     names = *[f"{kind}_{size}" for kind, _ in kinds for size in WORDS], "number"
     found = iter(functions(cupy, SOURCE, names))
     copying = [{size: Launcher(cupy, next(found), list(formats)) for size in WORDS} for _, formats in kinds]
@@ -256,6 +285,28 @@ class Rows(Unique):
         total = result.nbytes // word
         kernels.rolls[word](_blocks(total), THREADS, [
             view, result, total, columns, length, shift % length, above // word, step // word, along // word])
+        return result
+
+    def pad(self, array: Any, pairs: Sequence[Sequence[int]], mode: str, value: np.generic) -> Any | None:
+        """`Device.padded`, or None as of `take`. Of more than three axes in a row, the last two alone are padded."""
+        lengths, size = array.shape, array.itemsize
+        shape = tuple([before + length + behind for (before, behind), length in zip(pairs, lengths)])
+        some = [axis for axis, pair in enumerate(pairs) if any(pair)] or [0]
+        last = some[-1]
+        inner = math.prod(lengths[last + 1:])
+        if last > 2:        # the axes in front of the last two as one
+            lengths, pairs = (math.prod(lengths[:last - 1]), *lengths[last - 1:]), ((0, 0), *pairs[last - 1:])
+        if not array.size or size not in WORDS or (last > 2 and some[0] < last - 1) or (
+                kernels := self._compiled()) is None:
+            return None
+        axes = min(last, 2) + 1
+        sides = [*[before for before, _ in pairs[:axes]], 0, 0][:3]
+        widths = [*shape[:last + 1][max(last - 1, 1):], 1, 1][:2]
+        memory, result = value.tobytes(), self._ndarray(shape, array.dtype)
+        low, high = (int.from_bytes(memory[part:part + 8], sys.byteorder) for part in (0, 8))
+        kernels.pads[size](_blocks(result.size), THREADS, [
+            array, result, result.size, inner, *[*lengths[:axes], 1, 1][:3], *widths, *sides, PADDINGS.index(mode), low,
+            high])
         return result
 
     def number(self, positions: Sequence[Any], lengths: Sequence[int]) -> Any | None:
