@@ -50,13 +50,62 @@ computed_on_host(PyObject *callee, PyObject *told, PyObject *const *arguments, P
     return result;
 }
 
-/* The array that an `out=` is, if no storage has to be told of what is written there; NULL if it is something else. */
+/* Whether attributes of two objects are equal: 1 or 0; -1: an error. */
+static int
+is_alike(PyObject *one, PyObject *name, PyObject *other, PyObject *others_name)
+{
+    PyObject *first = PyObject_GetAttr(one, name), *second = first == NULL ? NULL : PyObject_GetAttr(other, others_name);
+    int alike = second == NULL ? -1 : same(first, second);
+    Py_XDECREF(second);
+    Py_XDECREF(first);
+    return alike;
+}
+
+/* Whether all bytes of a storage are current on the host alone, and nobody but lazy arrays looks at them: what the host writes there then
+changes nothing of what is known of them. No Python code runs. -1: an error. */
+static int
+is_hosts_alone(PyObject *x)
+{
+    PyObject *storage = storage_by_now(x), *dirty, *mirror = NULL, *sending = NULL;
+    if (Py_TYPE(storage) != types.Storage || got(x, X.host) == Py_None || got(storage, S.host) != Py_True || got(storage, S.clean) != Py_False
+            || got(storage, S.pending) != Py_None || is_held(storage) || is_read(storage))
+        return 0;
+    Py_INCREF(storage);
+    int alone = (dirty = PyObject_GetAttr(storage, text.host_dirty)) == NULL || (mirror = PyObject_GetAttr(storage, text.mirror)) == NULL
+        || (sending = PyObject_GetAttr(storage, text.sending)) == NULL ? -1
+        : Py_TYPE(dirty) == types.Ranges && Py_TYPE(sending) == types.Ranges && mirror != Py_None;
+    if (alone > 0 && (alone = is_set_to(dirty, text._starts, Py_None)) > 0 && (alone = is_set_to(dirty, text.start, zero)) > 0
+            && (alone = is_alike(dirty, text.stop, storage, text._nbytes)) > 0 && (alone = is_set_to(mirror, text.lent, Py_False)) > 0
+            && (alone = is_alike(sending, text.start, sending, text.stop)) > 0)
+        alone = is_set_to(storage, text.incoming, Py_None);
+    Py_XDECREF(sending);
+    Py_XDECREF(mirror);
+    Py_XDECREF(dirty);
+    Py_DECREF(storage);
+    return alone;
+}
+
+/* Whether the host may write a lazy array without telling anybody. -1: an error. */
+static int
+is_hosts(PyObject *x)
+{
+    if (is_light(x))
+        return 1;
+    if (is_hosts_alone(x) <= 0)
+        return PyErr_Occurred() ? -1 : 0;
+    PyObject *others = PyObject_CallNoArgs(py.others_run);      /* one of them may take the bytes to the device meanwhile */
+    Py_XDECREF(others);
+    return others == NULL ? -1 : others == Py_False && is_hosts_alone(x);
+}
+
+/* The array that an `out=` is, if no storage has to be told of what is written there; NULL, perhaps with an error, if it is
+something else. */
 static PyObject *
-light_output(PyObject *out)
+output_of_host(PyObject *out)
 {
     if (PyTuple_CheckExact(out) && PyTuple_GET_SIZE(out) == 1)
         out = PyTuple_GET_ITEM(out, 0);
-    return PyArray_CheckExact(out) || (Py_TYPE(out) == types.LazyNdarray && is_light(out)) ? out : NULL;
+    return PyArray_CheckExact(out) || (Py_TYPE(out) == types.LazyNdarray && is_hosts(out) > 0) ? out : NULL;
 }
 
 /* Take an object out of a list, once, whatever error there is. */
@@ -82,9 +131,10 @@ written_on_host(PyObject *written, PyObject *callee, PyObject *told, PyObject *c
     if (written == NULL || PyArray_CheckExact(written))
         return computed_on_host(callee, told, arguments, count, names);
     PyObject *home = Py_XNewRef(home_of_light(written)), *result = NULL;
-    if (home == NULL || home == Py_None) {
+    if (home == NULL || home == Py_None) {      /* with a storage, which may be the host's alone */
+        int alone = home == NULL ? -1 : is_hosts_alone(written);
         Py_XDECREF(home);
-        return home == NULL ? NULL : Py_NewRef(Py_NotImplemented);
+        return alone < 0 ? NULL : alone > 0 ? computed_on_host(callee, told, arguments, count, names) : Py_NewRef(Py_NotImplemented);
     }
     if (PyList_Append(py.written, home) == 0) {
         int elsewhere = got(home, H.storage) != Py_None ? 1 : PySequence_Contains(py.promoted, home);
@@ -106,7 +156,8 @@ tell_if_used(PyObject *written)
         return 0;
     PyObject *kind, *value, *trace;
     PyErr_Fetch(&kind, &value, &trace);
-    PyObject *told = PyObject_CallOneArg(py.wrote_on_host, written);
+    int alone = is_hosts_alone(written);
+    PyObject *told = alone == 0 ? PyObject_CallOneArg(py.wrote_on_host, written) : alone < 0 ? NULL : Py_NewRef(Py_None);
     if (told == NULL) {
         Py_XDECREF(kind);
         Py_XDECREF(value);
@@ -395,7 +446,7 @@ again:
         arguments[0] = arguments[1];
         arguments[1] = first;
     }
-    if (((kind & (IN_PLACE | ASSIGNS)) && !is_light(args[0])) || !counts_still(&found) || ((kind & COMPUTES) && is_devices(&found) != 0))
+    if (((kind & (IN_PLACE | ASSIGNS)) && is_hosts(args[0]) <= 0) || !counts_still(&found) || ((kind & COMPUTES) && is_devices(&found) != 0))
         goto otherwise;
     if (((kind & BROADCASTS) && count == 2 && !is_small_together(arguments[0], arguments[1], found.most))
             || ((kind & MULTIPLIES) && count == 2 && !is_small_product(arguments[0], arguments[1], found.most))
@@ -475,8 +526,8 @@ ufunc_on_host(PyObject *ufunc, PyObject *method, PyObject *const *inputs, Py_ssi
     int masked = 0;
     for (Py_ssize_t i = count; i < all; i++) {
         PyObject *name = PyTuple_GET_ITEM(names, i - count);
-        if (PyUnicode_Compare(name, text.out) == 0 && (written = light_output(inputs[i])) == NULL)
-            Py_RETURN_NOTIMPLEMENTED;
+        if (PyUnicode_Compare(name, text.out) == 0 && (written = output_of_host(inputs[i])) == NULL)
+            goto end;
         masked |= plain && PyUnicode_Compare(name, text.where) == 0;
     }
     if (masked && written == NULL)      /* NumPy took an ``out=None`` away, and would warn of it */
@@ -598,7 +649,7 @@ function_on_host(PyObject *func, PyObject *callee, PyObject *args, PyObject *kwa
             PyTuple_SET_ITEM(names, all - count, Py_NewRef(name));
             if (most >= 0 && value != Py_None) {
                 if (PyUnicode_Compare(name, text.overwrite_input) == 0
-                        || (PyUnicode_Compare(name, text.out) == 0 && (written = light_output(value)) == NULL))
+                        || (PyUnicode_Compare(name, text.out) == 0 && (written = output_of_host(value)) == NULL))
                     goto end;
             }
             if ((arguments[++all] = replaced(value, &found, 0)) == NULL)

@@ -5,7 +5,7 @@
 typedef PyTypeObject *Type;
 typedef PyObject *Object;
 
-#define TYPES LazyNdarray, LazyScalar, Storage, Leaf, Node, Rule, Step, Known, generic, Home, Meta
+#define TYPES LazyNdarray, LazyScalar, Storage, Leaf, Node, Rule, Step, Known, generic, Home, Meta, Ranges
 #define OBJECTS errors, tells_of_errors, scopes, options, partners, devices, sources, rules, known, \
     meta_memory, programs, general, ready, ready_array, along, compiled, note_large, cut, new_program, \
     unfused, joined, reformed, seen_on_host, wrote_on_host, written, promoted, host_result, given_back, trace, listeners, begin_on_host, \
@@ -16,7 +16,7 @@ typedef PyObject *Object;
 #define TEXTS defer_from, default_options, view, append, stream, shape, size, dtype, compute, order, kernel, value, \
     flat, strided, table, nbytes, _nbytes, strides, several, spread, read_late, transpose, usable, _current, lazy, _process, out, at, outer, reduceat, overwrite_input, where, \
     __call__, __get__, __doc__, __wrapped__, acquire, ranges, mirror, device_only, joined, lock, _lock, reads, writes, written, \
-    device_view, assign, failed, data, ptr, _self_storage, _self_meta, launch, prepare, join_all, _c_contiguous, _f_contiguous, ndim, root, claim, xp, array_type, type, refusal, compacts, _block, block, axis, keepdims, has_own_memory, facts, bounds, distinct, takings, looked, derived, asked, take_at, put_at, ufunc_at, numbered, positions, are_apart, small_on_host, check_indices, taken, astype, reshape, fetched, lent
+    device_view, assign, failed, data, ptr, _self_storage, _self_meta, launch, prepare, join_all, _c_contiguous, _f_contiguous, ndim, root, claim, xp, array_type, type, refusal, compacts, _block, block, axis, keepdims, has_own_memory, facts, bounds, distinct, takings, looked, derived, asked, take_at, put_at, ufunc_at, numbered, positions, are_apart, small_on_host, check_indices, taken, astype, reshape, fetched, lent, host_dirty, sending, incoming, start, stop, _starts
 
 static struct { Type TYPES; } types;
 static struct { Object OBJECTS; } py;

@@ -71,8 +71,8 @@ def reshape(x: ArrayHandle, *shape: Any, order: str | None = "C", copy: bool | N
 def plain_ints(shape: Any) -> Any:
     """A shape without lazy scalars in it."""
     if isinstance(shape, (tuple, list)):
-        return tuple([s.__index__() if handles.is_lazy(s) else s for s in shape])
-    return shape.__index__() if handles.is_scalar(shape) else shape
+        return tuple([operator.index(s) if handles.is_lazy(s) else s for s in shape])
+    return operator.index(shape) if handles.is_scalar(shape) else shape
 
 
 def transpose(x: ArrayHandle, *axes: Any) -> ArrayHandle:

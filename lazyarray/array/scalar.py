@@ -289,8 +289,8 @@ def _binary(on_device: Callable[..., Any], on_host: Callable[..., Any], func: np
             reflected: bool = False) -> Callable[..., Any]:
     """An operator: on the host if both values are there, on the device otherwise.
 
-    `func`: its ufunc, if that is all it does, with the operands the other way round if it is `reflected`. Two scalars
-    need none of what a ufunc looks at before an array may be waited for.
+    `func`: its ufunc, if that is all it does. `reflected`: the operands are the other way round. Two scalars need none
+    of what a ufunc looks at before an array may be waited for.
     """
     def method(self: Any, other: Any, *rest: Any) -> Any:
         if func is not None and self._self_value is None and type(other) in (float, int, LazyScalar) and (
@@ -304,6 +304,8 @@ def _binary(on_device: Callable[..., Any], on_host: Callable[..., Any], func: np
         a, b = _known(self), _known(other)
         if a is not NotImplemented and b is not NotImplemented:
             return _rewrapped(on_host(a, b, *rest))
+        if reflected and type(other) is complex and self.dtype == float:    # NumPy's is a `float`, and this is Python's
+            return on_host(handles.value_of(self), other, *rest)
         if not (handles.is_lazy(other) or isinstance(other, (bool, int, float, complex, np.generic, np.ndarray))):
             # NumPy's scalars have rules of their own for sequences, and foreign types know NumPy's scalars.
             kind = type(other)
@@ -365,7 +367,7 @@ def _complete() -> None:
         setattr(LazyScalar, f"__r{name}__", _binary(operators.reflected(func, f"__{name}__"), _swapped(on_host), func,
                                                     True))
     LazyScalar.__pow__ = _binary(operators.power, pow)
-    LazyScalar.__rpow__ = _binary(operators.reflected_power, _swapped(pow))
+    LazyScalar.__rpow__ = _binary(operators.reflected_power, _swapped(pow), reflected=True)
     for name, (func, mirrored) in operators.COMPARISONS.items():
         setattr(LazyScalar, f"__{name}__", _comparison(operators.comparison(func, mirrored), getattr(operator, name)))
     for name, func in operators.UNARY.items():

@@ -85,8 +85,8 @@ def _with_values(obj: Any, dtype: Any) -> Any:
 
 def _stacked(obj: Any, copy: bool | None = None, dtype: Any = None) -> Any:
     """A nested list of lazy arrays and scalars as one lazy array, without a look at the values."""
-    if dtype is not None and _np.dtype(dtype).hasobject:
-        return obj          # of which each element stays what it is
+    if dtype is not None and ((kind := _np.dtype(dtype)).hasobject or kind.kind == "V"):
+        return obj          # of which each element stays what it is, or a tuple is one element
     first = obj
     while type(first) is not handles.array_type and isinstance(first, (list, tuple)) and first:
         first = first[0]

@@ -328,14 +328,20 @@ def test_of_values_for_one_element_the_last_in_memory_order_stays(seed):
     lambda a: np.einsum("i , i - >", a([1.0]), a([2.0])), lambda a: np.einsum(" i , i -> ", a([1.0]), a([2.0])),
     lambda a: np.stack([a([[1, 2]]), a([3, 4])]), lambda a: a([True, False]).any() <= 2**64,
     lambda a: 2**70 < a([True, False]).any(), lambda a: a([1, 2]).sum() <= 2**64, lambda a: a([1.0]).sum() == 2**64,
-    lambda a: np.broadcast_to(a([1, 2]), (2, 2)).flatten("K")])
+    lambda a: np.broadcast_to(a([1, 2]), (2, 2)).flatten("K"), lambda a: a([True]) < 2**70, lambda a: a([True]) == 2**63,
+    lambda a: np.less(-2**70, a([False])), lambda a: a([1, 2]) < 2**70, lambda a: a([2.0]) < 2**70,
+    lambda a: np.add.accumulate(a([1.0]), dtype=">f8"), lambda a: np.multiply.accumulate(a([1]), dtype=np.dtype(">i8")),
+    lambda a: np.add.accumulate(a([1]), dtype="<f8"), lambda a: a([1.0, 2]).reshape(a([2.0, 1])[0], 1),
+    lambda a: np.reshape(a([1.0, 2]), a([2.0, 1])[0]), lambda a: a([1, 2]).reshape(a([2, 1])[0], a([2, 1])[1]),
+    lambda a: 1j / a([0.0])[0], lambda a: (1j // a([2.0])[0]), lambda a: divmod(1j, a([2.0])[0])])
 def test_values_and_errors_that_strangers_missed(call):
     def told(asarray):
         try:
             return np.asarray(call(asarray)).tolist()
-        except (TypeError, ValueError, OverflowError) as error:
-            return type(error)
+        except errors as error:
+            return next(kind for kind in errors if isinstance(error, kind))
 
+    errors = TypeError, ValueError, OverflowError, ZeroDivisionError
     with lazyarray.options(small_on_host=False):
         assert told(lambda v: lazyarray.asarray(np.array(v))) == told(np.array)
 
@@ -506,3 +512,31 @@ def test_what_is_seen_of_a_buffer_that_is_a_lazy_array_is_a_view(keywords, view)
         lazy = lazyarray.asarray(given.copy())
         wanted = outcome(lambda _: seen(np, given), None)
         compare(wanted, outcome(lambda _: seen(xnp, lazy), None))
+
+
+@pytest.mark.parametrize("code", ["1j * s", "1j + s", "1j - s", "1j / s", "1j ** s", "s * 1j", "s - 1j", "(2 + 0j) ** s", "1j == s"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16", "i4"])
+@pytest.mark.parametrize("known", [True, False])
+def test_what_a_complex_number_and_a_scalar_give_is_as_weak_as_of_numpys(code, dtype, known):
+    """NumPy's float64 is a Python float, of which Python makes a Python complex number: with float32 a complex64."""
+    values = np.full(20_000, 2.5).astype(dtype)
+    s = (lazyarray.asarray(values) * values.dtype.type(1))[7]
+    if known:
+        complex(s)
+    wanted, found = eval(code, {"s": values[7]}), eval(code, {"s": s})
+    assert (type(found) is complex) == (type(wanted) is complex)
+    np.testing.assert_allclose(complex(found), complex(wanted), rtol=1e-3 if dtype == "f2" else 1e-6)
+    for other in ("f2", "f4", "c8"):
+        assert (np.ones(2, other) * found).dtype == (np.ones(2, other) * wanted).dtype
+
+
+@pytest.mark.parametrize("dtype", [[("a", "f8"), ("b", "i4")], "2f8"])
+@pytest.mark.parametrize("make", [xnp.array, xnp.asarray, xnp.asanyarray])
+def test_a_tuple_of_scalars_is_one_element_of_a_structured_dtype(make, dtype):
+    numbers = (lazyarray.asarray(np.full(20_000, 2.5)) * 1)[7:9]
+    s, t, a, b = numbers[0], numbers[1] + 1, np.float64(2.5), np.float64(3.5)
+    for given, plain in (((s, t), (a, b)), ([(s, t)], [(a, b)]), ([(s, t), (t, s)], [(a, b), (b, a)]),
+                         ([(s, 1), (t, 2)], [(a, 1), (b, 2)])):
+        found, wanted = np.asarray(make(given, dtype)), np.array(plain, dtype)
+        assert found.dtype == wanted.dtype and found.shape == wanted.shape
+        assert found.tolist() == wanted.tolist()

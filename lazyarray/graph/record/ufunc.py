@@ -18,6 +18,7 @@ from ...functions import memory_order
 from ...settings import options
 from ...storage import facts, handles, upload_cache, views
 from ...storage.foreign_streams import partners
+from ...storage.mirror.byte_ranges import Ranges
 from ...storage.state import all_ended, changing, cut
 from ...storage.storage import Storage
 from .. import known_ranges, memory_bound, programs, waiting
@@ -165,7 +166,7 @@ def bind(array_type: type, others: dict[str, Any]) -> None:
             "errors": _errors, "tells_of_errors": tells_of_errors,
             "scopes": options.entered_scopes, "options": vars(options), "devices": vars(devices), "partners": partners,
             "rules": rules, "known": known, "sources": sources, "programs": programs.programs,
-            "Meta": views.Meta, "meta_memory": views.MEMORY,
+            "Meta": views.Meta, "meta_memory": views.MEMORY, "Ranges": Ranges,
             "general": _general, "ready": _ready, "ready_array": ready_array,
             "along": memory_order.along, "compiled": _compiled,
             "note_large": memory_bound.note, "note_many": memory_bound.note_many,
