@@ -326,7 +326,8 @@ def _ask_numpy(ufunc: np.ufunc, kinds: Sequence[Any], operands: Sequence[Any], o
 
 def _beyond(ufunc: np.ufunc, kinds: Sequence[Any], operands: Sequence[Any], dtypes: Sequence[Any]) -> Any:
     """The result where the loop's dtype can't hold a Python integer: NumPy compares by value, and refuses the rest."""
-    small = [x if k is int else np.zeros(1, k if isinstance(k, np.dtype) else d) for x, k, d in zip(operands, kinds, dtypes)]
+    small = [x if k is int else np.zeros(1, k if isinstance(k, np.dtype) else d)
+             for x, k, d in zip(operands, kinds, dtypes)]
     answer = ufunc(*small)      # raises OverflowError for all but comparisons
     if ufunc not in tables.COMPARISONS:
         raise NotOnDevice("a Python integer is out of range for the dtype")

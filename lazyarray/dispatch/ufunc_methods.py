@@ -239,8 +239,9 @@ def accumulate(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any])
     """``ufunc.accumulate(array, axis=0, dtype=None, out=None)``."""
     if ufunc.nin != 2 or ufunc not in tables.UFUNC_METHODS["reduce"]:
         raise NotOnDevice(f"{ufunc.__name__} is accumulated in order, which is not supported on the device")
+    wanted = kwargs.get("dtype")
     if ufunc in _SCANS and kwargs.keys() <= {"axis", "dtype"} and type(kwargs.get("axis", 0)) is int and (
-            (wanted := kwargs.get("dtype")) is None or isinstance(wanted, (str, np.dtype)) and np.dtype(wanted).isnative) and (
+            wanted is None or isinstance(wanted, (str, np.dtype)) and np.dtype(wanted).isnative) and (
             _is_on_device(inputs[0])):
         return getattr(np, _SCANS[ufunc])(inputs[0], **{"axis": 0, **kwargs})       # which has a shorter way
     array = _operand(ufunc, inputs[0])

@@ -328,7 +328,8 @@ def test_of_values_for_one_element_the_last_in_memory_order_stays(seed):
     lambda a: np.einsum("i , i - >", a([1.0]), a([2.0])), lambda a: np.einsum(" i , i -> ", a([1.0]), a([2.0])),
     lambda a: np.stack([a([[1, 2]]), a([3, 4])]), lambda a: a([True, False]).any() <= 2**64,
     lambda a: 2**70 < a([True, False]).any(), lambda a: a([1, 2]).sum() <= 2**64, lambda a: a([1.0]).sum() == 2**64,
-    lambda a: np.broadcast_to(a([1, 2]), (2, 2)).flatten("K"), lambda a: a([True]) < 2**70, lambda a: a([True]) == 2**63,
+    lambda a: np.broadcast_to(a([1, 2]), (2, 2)).flatten("K"),
+    lambda a: a([True]) < 2**70, lambda a: a([True]) == 2**63,
     lambda a: np.less(-2**70, a([False])), lambda a: a([1, 2]) < 2**70, lambda a: a([2.0]) < 2**70,
     lambda a: np.add.accumulate(a([1.0]), dtype=">f8"), lambda a: np.multiply.accumulate(a([1]), dtype=np.dtype(">i8")),
     lambda a: np.add.accumulate(a([1]), dtype="<f8"), lambda a: a([1.0, 2]).reshape(a([2.0, 1])[0], 1),
@@ -514,7 +515,8 @@ def test_what_is_seen_of_a_buffer_that_is_a_lazy_array_is_a_view(keywords, view)
         compare(wanted, outcome(lambda _: seen(xnp, lazy), None))
 
 
-@pytest.mark.parametrize("code", ["1j * s", "1j + s", "1j - s", "1j / s", "1j ** s", "s * 1j", "s - 1j", "(2 + 0j) ** s", "1j == s"])
+@pytest.mark.parametrize("code", ["1j * s", "1j + s", "1j - s", "1j / s", "1j ** s", "s * 1j", "s - 1j",
+                                  "(2 + 0j) ** s", "1j == s"])
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16", "i4"])
 @pytest.mark.parametrize("known", [True, False])
 def test_what_a_complex_number_and_a_scalar_give_is_as_weak_as_of_numpys(code, dtype, known):

@@ -1,4 +1,4 @@
-"""Rows taken, put, joined, rolled and padded by kernels of our own: they compile, and give what NumPy gives, here and on a GPU."""
+"""Rows taken, put, joined, rolled and padded by kernels of our own: they compile, and give what NumPy gives."""
 from __future__ import annotations
 
 import ctypes
