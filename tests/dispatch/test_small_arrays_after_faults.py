@@ -1,4 +1,6 @@
-"""Small arrays that are current on both sides are so after a fault at any point of what the host writes to them."""
+"""Small arrays that are current on both sides, or on the host alone, have after a fault at any point of what the host
+writes to them what they had, or what was written.
+"""
 from __future__ import annotations
 
 import os
@@ -31,27 +33,31 @@ def small():
     _native.recording.small(before)
 
 
-def arrays():
+def arrays(side):
     x = lazyarray.asarray(lazyarray.device().xp.arange(20_000)).copy()
     i = x[:12].copy()
     np.array(i)
+    if side == "host":
+        np.copyto(i, np.arange(12))
+    assert i._self_storage.state == side
     return {"x": x, "i": i, "np": np}
 
 
 @pytest.mark.together
+@pytest.mark.parametrize("side", ["both", "host"])
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_both_sides_are_the_same(statement):
+def test_both_sides_are_the_same(statement, side):
     code, before, after = compile(statement, "<statement>", "exec"), np.arange(12), {"i": np.arange(12), "np": np}
     exec(code, after)
     with monitored():
         passed = []
         for points in (None, None, passed):     # all that is done once in a process is done
             with Fault(sys.maxsize, None, None, points):
-                exec(code, arrays())
+                exec(code, arrays(side))
         raised = 0
         for error in ERRORS.values():
             for number in range(0, len(passed), STEP):
-                names = arrays()
+                names = arrays(side)
                 try:
                     with Fault(number, error):
                         exec(code, names)
