@@ -54,7 +54,8 @@ def via_function(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
         elif name == "choose" and len(args) > 1:
             args = args,
         elif typed and ("dtype" in kwargs or len(args) > 1):
-            return on_host(getattr(np.ndarray, name), (self, *args), kwargs, "the function has no dtype=")
+            return on_host(getattr(np.ndarray, name), (self, *args), kwargs, "the function has no dtype=",
+                           positions={3}, names=("out",))
         return function.run(func, (self, *args), kwargs)
 
     method.__doc__ = f"`numpy.ndarray.{name}` of the lazy array."

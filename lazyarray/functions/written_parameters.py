@@ -68,10 +68,12 @@ def steering_slots(func: Callable[..., Any]) -> dict[int | str, tuple[str, bool]
 def take_out(func: Callable[..., Any], args: tuple[Any, ...],
              kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """Split `out` from a call: (out or None, args, kwargs without it)."""
+    if "out" not in tables.WRITES.get(func, ()):
+        return None, args, kwargs       # NumPy's error, if there is an `out`
     if "out" in kwargs:
         kwargs = dict(kwargs)
         return kwargs.pop("out"), args, kwargs
-    if "out" in tables.WRITES.get(func, ()):
+    if args:
         i = position(func, "out")
         if i is not None and i < len(args):
             return args[i], args[:i] + (None,) + args[i + 1:], kwargs

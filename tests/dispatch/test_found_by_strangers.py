@@ -542,3 +542,18 @@ def test_a_tuple_of_scalars_is_one_element_of_a_structured_dtype(make, dtype):
         found, wanted = np.asarray(make(given, dtype)), np.array(plain, dtype)
         assert found.dtype == wanted.dtype and found.shape == wanted.shape
         assert found.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("size", [100, 13_000])
+@pytest.mark.parametrize("call", [
+    lambda x, o: x.any(dtype=bool, out=o), lambda x, o: x.all(None, None, o), lambda x, o: x.any(dtype="f8", out=o),
+    lambda x, o: x.argsort(out=o), lambda x, o: np.argsort(x, out=o), lambda x, o: x.any(out=o)])
+def test_an_output_is_written_where_numpy_writes_it(size, call):
+    told = []
+    for asarray in (np.array, lazyarray.asarray):
+        x, o = asarray(np.ones(size)), asarray(np.zeros((), bool))
+        try:
+            told.append((call(x, o) is o, bool(o)))
+        except TypeError as error:
+            told.append((TypeError, str(error).partition(" got")[0], bool(o)))
+    assert told[0] == told[1]

@@ -9,11 +9,13 @@ from handlers import At
 
 import lazyarray
 from lazyarray.dispatch import small_arrays
+from lazyarray.errors import own_threads
 
 
 @pytest.fixture(autouse=True)
-def small(small_on_host):
+def small(small_on_host, monkeypatch):
     small_on_host(95_000)
+    monkeypatch.setattr(own_threads, "_started", int)       # none: that of a test runner has no part in this
 
 
 def hosts_alone(values):
