@@ -412,10 +412,10 @@ def refresh(storage: StorageState, view: np.ndarray, exact: Ranges) -> None:
             mirror.invalidate(exact - storage.host_dirty)
             if not mirror.compares:         # there `fill_unwritten` finds what was written
                 mirror.collect(note=lambda written: storage.note_written(written - exact))
-            _refresh_stale(storage, view, exact)
-            if storage.writes != writes:
-                continue        # a signal handler or a finaliser has written on the device: what has come may be older
-            return
+            if _refresh_stale(storage, view, exact) and storage.writes == writes:
+                return
+            # Else a signal handler or a finaliser has written on the device, and what has come may be older; or it has
+            # had writes found in another way.
     except BaseException as error:      # a fault of the device, or an interrupt: the mirror has what was there before
         if not mirror.compares:     # around what aliases write from now on they are stale: it is found to the byte
             mirror.track_exactly()
@@ -424,22 +424,24 @@ def refresh(storage: StorageState, view: np.ndarray, exact: Ranges) -> None:
         raise
 
 
-def _refresh_stale(storage: StorageState, view: np.ndarray, exact: Ranges) -> None:
+def _refresh_stale(storage: StorageState, view: np.ndarray, exact: Ranges) -> bool:
+    """Whether what is stale was brought up to date, and need not be looked at once more."""
     mirror = storage.mirror
     stale = mirror.to_refresh() & exact
     if storage.host_dirty:
         stale = stale - storage.host_dirty
     if not stale:
-        return
+        return True
     if len(stale) > _MOST_STALE and not storage.host_dirty & exact:  # what lies between them is the device's, too
         stale = exact if stale.bounds == exact.bounds else exact & Ranges.span(*stale.bounds)
     if mirror.compares:
-        _refresh_compared(storage, view, stale)
-    elif len(stale) <= _MOST_STALE or stale is exact:
+        return _refresh_compared(storage, view, stale)
+    if len(stale) <= _MOST_STALE or stale is exact:
         transfer.download(storage.device, storage.block, mirror, stale, view, storage._offset(view),
                           "refresh of an alias")
     else:
         _refresh_some(storage, view, stale)
+    return True
 
 
 def _fetched(storage: StorageState, view: np.ndarray, stale: Ranges) -> tuple[int, np.ndarray]:
@@ -460,12 +462,13 @@ def _fetched(storage: StorageState, view: np.ndarray, stale: Ranges) -> tuple[in
     return start, whole
 
 
-def _refresh_compared(storage: StorageState, view: np.ndarray, stale: Ranges) -> None:
+def _refresh_compared(storage: StorageState, view: np.ndarray, stale: Ranges) -> bool:
     """The same where writes are found by comparison: once the bytes are here, no other thread writes unseen."""
     start, fetched = _fetched(storage, view, stale)
     found = storage.mirror.fill_unwritten(start, fetched, stale, view.itemsize, storage._offset(view))
     if found:
         storage.host_dirty = storage.host_dirty | found
+    return found is not None
 
 
 def _refresh_some(storage: StorageState, view: np.ndarray, stale: Ranges) -> None:

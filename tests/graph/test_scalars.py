@@ -127,3 +127,15 @@ def test_so_is_a_product_of_what_is_seen_as_vectors(seen, dtype):
             assert y._self_storage.pending is not None, "what is multiplied is part of the kernel"
         assert found == pytest.approx(np.vdot(part(a), part(b))) and found.dtype == dtype
     assert np.vdot(seen(x), seen(z).T) == pytest.approx(np.vdot(seen(a), seen(b).T)), "in C order, whatever the shapes"
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+@pytest.mark.parametrize("product", [np.vecdot, np.matmul, np.dot, np.inner, np.linalg.vecdot])
+def test_products_of_rows_and_of_matrices_are_no_products_of_vectors(product, dtype):
+    a, b = PLAIN[:49].reshape(7, 7).astype(dtype), PLAIN[1:].reshape(7, 7) * (2 + (3j if dtype is complex else 0))
+    for small in (True, False):
+        with lazyarray.options(small_on_host=small):
+            x, y = lazyarray.asarray(a) * 1, lazyarray.asarray(b) * 1
+            found, wanted = product(x, y), product(a, b)
+            assert found.shape == wanted.shape
+            np.testing.assert_allclose(np.asarray(found), wanted)

@@ -228,6 +228,31 @@ def test_an_interrupt_is_what_it_was(statement):
         number, ran = number + 3, point.ran
 
 
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("write", [
+    lambda x: x.__imod__(3), lambda x: x[::2].__iadd__(3), lambda x: np.put(x, [1, 2], 3), lambda x: x.fill(4)])
+def test_a_handler_that_drops_the_last_alias_and_looks(write, again):
+    """What compares an alias with a copy goes with the last one, and may come again with the next."""
+    expected = np.arange(8.0)
+    write(expected)
+    number, ran = 1, True
+    while ran:
+        x = _ready(np.arange(8.0))
+        held = [np.asarray(x)]
+
+        def handler(signum, frame, x=x, held=held):
+            held.clear()
+            np.array(x[::2])
+            if again:
+                held.append(np.asarray(x[1:]))
+
+        with handlers.At(number, handler) as point:
+            write(x)
+        assert (x + 0).tolist() == np.array(x).tolist() == expected.tolist(), number
+        assert all(alias.tolist() == expected.tolist()[-alias.size:] for alias in held), number
+        number, ran = number + 3, point.ran
+
+
 _IN_PLACE = {
     "x += 1": lambda np, x: x.__iadd__(1.0),
     "x[1:4] += 1": lambda np, x: x[1:4].__iadd__(1.0),

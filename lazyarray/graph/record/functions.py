@@ -260,7 +260,7 @@ def inner(a: Any, b: Any, /) -> Any:
 
 
 def vdot(a: Any, b: Any, /) -> Any:
-    return of_vectors(a, b, conjugated=True)
+    return of_vectors(a, b, conjugated=True, seen=True)
 
 
 #: NumPy's function -> what records a call of it.

@@ -82,16 +82,16 @@ def taken(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     return _reduced(name, x, given)
 
 
-def of_vectors(a: Any, b: Any, conjugated: bool = False) -> Any:
+def of_vectors(a: Any, b: Any, conjugated: bool = False, seen: bool = False) -> Any:
     """The sum of the products of two lazy vectors of one dtype, or None: one kernel, with what they are computed from.
 
-    `conjugated`: that of the first one with the second, each of which may be an array of one shape, seen as a vector.
+    `conjugated`: that of the first one with the second. `seen`: arrays of one shape are seen as vectors.
     """
     kind = handles.array_type
     if native is None or type(a) is not kind or type(b) is not kind:
         return None
     first, second = handles.meta_of(a), handles.meta_of(b)
-    if (first.ndim > 1 and not conjugated) or not first.ndim or not first.size or first.shape != second.shape or (
+    if (first.ndim > 1 and not seen) or not first.ndim or not first.size or first.shape != second.shape or (
             first.dtype != second.dtype or first.dtype.char not in _FLOATING):
         return None
     if conjugated and first.dtype.kind == "c":

@@ -215,18 +215,23 @@ class Mirror(LentMemory):
         """
         return Filling(self, ranges)
 
-    def fill_unwritten(self, start: int, source: np.ndarray, ranges: Ranges, itemsize: int, offset: int) -> Ranges:
+    def fill_unwritten(self, start: int, source: np.ndarray, ranges: Ranges, itemsize: int,
+                       offset: int) -> Ranges | None:
         """Write `ranges` ourselves, as in `filling`, but for elements that an alias has written since the last collect.
 
         Returns those. `source` has the bytes from `start` on; elements of `itemsize` bytes begin at `offset`. Only
-        where `compares`.
+        where `compares`: None if that is so no more, since a handler or a finaliser has lent or dropped aliases. What
+        none of them looks at any more is not written.
         """
         tracker = self._tracker
-        assert isinstance(tracker, Snapshot)
+        if type(tracker) is not Snapshot:
+            return None
         found = self._found & ranges
         self._found = self._found - found
-        written = tracker.fill(source, start, ranges - found, itemsize, offset) | found
-        self.validate(ranges)
+        first, watched = tracker.copied()       # before it is filled: it may become more
+        filled = (ranges - found) & Ranges.span(first, first + len(watched))
+        written = tracker.fill(source, start, filled, itemsize, offset) | found
+        self.validate(filled | found)
         return written
 
     def can_fill_directly(self, ranges: Ranges) -> bool:
