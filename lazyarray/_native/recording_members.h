@@ -50,17 +50,6 @@ computed_on_host(PyObject *callee, PyObject *told, PyObject *const *arguments, P
     return result;
 }
 
-/* Whether attributes of two objects are equal: 1 or 0; -1: an error. */
-static int
-is_alike(PyObject *one, PyObject *name, PyObject *other, PyObject *others_name)
-{
-    PyObject *first = PyObject_GetAttr(one, name), *second = first == NULL ? NULL : PyObject_GetAttr(other, others_name);
-    int alike = second == NULL ? -1 : same(first, second);
-    Py_XDECREF(second);
-    Py_XDECREF(first);
-    return alike;
-}
-
 /* Whether all bytes of a storage are current on the host alone, and nobody but lazy arrays looks at them: what the host writes there then
 changes nothing of what is known of them. No Python code runs. -1: an error. */
 static int

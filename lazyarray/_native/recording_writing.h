@@ -22,6 +22,17 @@ is_set_to(PyObject *object, PyObject *name, PyObject *value)
     return found == NULL ? -1 : found == value;
 }
 
+/* Whether attributes of two objects are equal: 1 or 0; -1: an error. */
+static int
+is_alike(PyObject *one, PyObject *name, PyObject *other, PyObject *others_name)
+{
+    PyObject *first = PyObject_GetAttr(one, name), *second = first == NULL ? NULL : PyObject_GetAttr(other, others_name);
+    int alike = second == NULL ? -1 : same(first, second);
+    Py_XDECREF(second);
+    Py_XDECREF(first);
+    return alike;
+}
+
 /* Whether the bytes are current on the device alone; -1: an error. */
 static int
 is_on_device_alone(PyObject *storage)
@@ -399,17 +410,13 @@ is_read_elsewhere(const Chain *chain, PyObject *readers)
 static int
 is_same_place(PyObject *one, PyObject *other)
 {
-    PyObject *names[] = {text.shape, text.strides};
     uint64_t addresses[2];
     PyObject *const arrays[] = {one, other};
-    for (int i = 0; i < 2; i++) {
-        PyObject *first = PyObject_GetAttr(one, names[i]), *second = first == NULL ? NULL : PyObject_GetAttr(other, names[i]);
-        int alike = second == NULL ? -1 : same(first, second);
-        Py_XDECREF(first);
-        Py_XDECREF(second);
-        if (alike <= 0)
-            return alike;
-    }
+    int alike = is_alike(one, text.shape, other, text.shape);
+    if (alike > 0)
+        alike = is_alike(one, text.strides, other, text.strides);
+    if (alike <= 0)
+        return alike;
     for (int i = 0; i < 2; i++) {
         PyObject *data = PyObject_GetAttr(arrays[i], text.data), *ptr = data == NULL ? NULL : PyObject_GetAttr(data, text.ptr);
         Py_XDECREF(data);
