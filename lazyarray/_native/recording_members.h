@@ -399,6 +399,23 @@ view_of_part(PyObject *x, PyObject *index)
     return result;
 }
 
+/* Whether ``x[index]`` makes a new array, of a small one: it takes by arrays or lazy scalars. -1: an error. */
+static int
+takes_of_small(PyObject *x, PyObject *index)
+{
+    const int is_tuple = PyTuple_CheckExact(index);
+    const Py_ssize_t count = is_tuple ? PyTuple_GET_SIZE(index) : 1;
+    int takes = 0, lacking = 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = is_tuple ? PyTuple_GET_ITEM(index, i) : index;
+        takes |= Py_TYPE(item) == types.LazyNdarray || Py_TYPE(item) == types.LazyScalar || PyArray_Check(item);
+    }
+    if (!takes || small_bytes == 0 || Py_TYPE(x) != types.LazyNdarray)
+        return 0;
+    takes = has_small(x, small_bytes, NULL, &lacking, 0);
+    return takes < 0 ? -1 : takes == 1;
+}
+
 #include "recording_rows.h"
 
 static PyObject *
@@ -463,7 +480,10 @@ otherwise:
     let_go(&found);
     if (PyErr_Occurred())
         return NULL;
-    if ((member->kind & COMPUTES) && !fetched && (fetched = note_run(args, all, NULL, cheap)) != 0) {
+    int computes = member->kind & COMPUTES;
+    if ((member->kind & (INDEXES | ASSIGNS)) == INDEXES && !fetched && all == 2 && (computes = takes_of_small(args[0], args[1])) < 0)
+        return NULL;
+    if (computes && !fetched && (fetched = note_run(args, all, NULL, cheap)) != 0) {
         if (fetched < 0)
             return NULL;
         goto again;

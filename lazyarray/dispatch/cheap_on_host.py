@@ -34,6 +34,7 @@ _METHODS = (
 _FUNCTIONS = (
     "all any max min amax amin sum prod mean std var argmax argmin count_nonzero nonzero trace dot inner where "
     "clip concatenate stack vstack hstack dstack column_stack append copy copyto tile repeat roll flip take diff "
+    "take_along_axis "
     "array astype zeros_like ones_like empty_like full_like array_equal nansum nanmean nanmax nanmin tril triu "
     "outer tensordot einsum convolve correlate bincount flatnonzero ptp insert delete rot90 average trapezoid gradient")
 

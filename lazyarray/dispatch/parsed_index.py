@@ -147,9 +147,9 @@ class Index:
         """What indexes as an array, else None."""
         if handles.is_lazy(i):
             meta = form_of(i) if is_light(i) else handles.meta_of(i)
-            if type(i) is handles.array_type and meta.dtype.kind != "b" and (     # masks are counted once
-                    found := small_arrays.on_host(i)) is not None and (is_light(i) or i._self_storage.state != "both"):
-                return found        # else what the device has of it serves, and its bounds are looked for once
+            if type(i) is handles.array_type and (found := small_arrays.on_host(i)) is not None and (
+                    is_light(i) or meta.dtype.kind != "b" and i._self_storage.state != "both"):
+                return found    # else what the device has of it serves: it is counted, or its bounds looked for, once
             return handles.operand_of(i, "an index")
         if isinstance(i, (list, tuple, range)):
             if len(i) <= _FEW and set(map(type, i)) == {int}:

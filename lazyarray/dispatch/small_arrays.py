@@ -221,10 +221,10 @@ GROWING: dict[Callable[..., Any], Callable[..., int]] = {
         a, *(choices if isinstance(choices, (list, tuple)) else ())),
     np.linalg.multi_dot: lambda arrays, *, out=None: _size(arrays[0]) * _size(arrays[-1]),
     **{getattr(np.fft, name): _transformed for name in _fourier},
-    **dict.fromkeys((np.where, np.isclose, np.allclose, np.cross, np.clip), _together),
+    **dict.fromkeys((np.where, np.isclose, np.allclose, np.cross, np.clip, np.take_along_axis), _together),
 }
 #: Those of them that mostly are told by a look at two shapes, which C does.
-_BROADCAST = frozenset((np.where, np.isclose, np.allclose, np.clip, np.cross))
+_BROADCAST = frozenset((np.where, np.isclose, np.allclose, np.clip, np.cross, np.take_along_axis))
 _MULTIPLIED = frozenset((np.dot, np.linalg.matmul, np.linalg.vecdot))
 #: Functions that make arrays like others.
 _LIKE = frozenset((np.empty_like, np.zeros_like, np.ones_like, np.full_like, np.copy, np.astype))

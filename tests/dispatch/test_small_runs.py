@@ -156,6 +156,34 @@ def test_what_is_sent_now_and_then_is_computed_on_the_host():
     assert np.allclose(np.asarray(out[:2000]), turned_and_kept(plain, VALUES, np.zeros((2000, 4))), rtol=1e-12)
 
 
+def looked_up(np, table, count, renewed=10**9, items=2):
+    """A table of the device, of which a few elements are taken at a time, at places that come of those before."""
+    at, total = np.arange(6), 0.0
+    for k in range(count):
+        taken = table[at, at[::-1]] if items == 2 else table[at]
+        total = total + taken.sum()
+        at = (at * 3 + k + (taken > 1.0).reshape(6, -1)[:, 0]) % table.shape[0]
+        if k % renewed == renewed - 1:
+            table = np.sqrt(table * table + 1e-9)
+    return total
+
+
+@pytest.mark.parametrize("items", [1, 2])
+@pytest.mark.parametrize("renewed", [10**9, 100])
+def test_a_table_that_is_looked_into_is_fetched(items, renewed):
+    table, plain = large()[:20] @ large()[:20].T * 0.2, VALUES[:20] @ VALUES[:20].T * 0.2
+    seen = kinds(lambda: looked_up(xnp, table, 400, renewed, items))
+    assert np.allclose(float(looked_up(xnp, table, 400, renewed, items)), looked_up(np, plain, 400, renewed, items))
+    assert seen.count("materialise") + seen.count("synchronise") < 100
+    assert seen.count("host") > 400 * 5
+
+
+def test_a_table_that_is_too_large_stays():
+    table, at = lazyarray.asarray(np.tile(VALUES, (20, 1))) * 1.0, xnp.arange(6)        # 2.5 MB
+    for _ in range(100):
+        assert not {"host", "materialise"} & {*kinds(lambda: table[at])}
+
+
 def written(np, rows):
     """An array that is written on both sides, with views of it and aliases."""
     x = np.zeros((6, 5))
