@@ -1,6 +1,6 @@
 """Who is calling, read from the frames of the stack: whose line it is, and what compiled code asks for a buffer.
 
-A frame belongs to the user unless its module is lazyarray's or a library's that lazyarray serves.
+A frame belongs to the user unless its module is lazyarray's, Python's own, or a library's that lazyarray serves.
 
 Compiled code has no frame of its own, and some of it must not get what an ndarray's consumers get. f2py copies an
 ndarray before a routine overwrites it (``intent(copy)``, the default of LAPACK and BLAS in SciPy), but takes what NumPy
@@ -43,13 +43,17 @@ def module_of(frame: FrameType) -> str:
     return frame.f_globals.get("__name__") or ""
 
 
+_PYTHONS = os.path.dirname(os.__file__) + os.sep, "<frozen "
+
+
 def user_frame() -> FrameType:
-    """First frame outside lazyarray and the libraries it serves; else the first one outside lazyarray."""
+    """First frame outside lazyarray, Python and the libraries it serves; else the first one outside lazyarray."""
     frame: FrameType | None = sys._getframe(1)
     outside: FrameType | None = None
     while frame is not None:
         root = module_of(frame).partition(".")[0]
-        if root not in SERVED:
+        if root not in SERVED and not (     # a program's own module may be called as one of Python's
+                root in sys.stdlib_module_names and frame.f_code.co_filename.startswith(_PYTHONS)):
             return frame
         if outside is None and root != "lazyarray":
             outside = frame

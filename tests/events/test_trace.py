@@ -1,12 +1,19 @@
 """Events, guards and reports, by the verbs that the copying code uses; the array's own copies are tested with it."""
 from __future__ import annotations
 
+import heapq
 import json
 import logging
+import math
+import pickle
+import pprint
+import random
 import runpy
+import statistics
 import threading
 import timeit
 import warnings
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -110,6 +117,24 @@ class TestLines:
         call = runpy.run_path(str(inside))["call"]
         call.__globals__["__name__"] = "numpy_examples"
         assert call(user_line) == (str(inside), 2, "return function()")
+
+    @pytest.mark.parametrize("work", [
+        lambda x: np.linalg.qr(x), lambda x: np.linalg.svd(x), lambda x: pickle.dumps(x), lambda x: math.fsum(x[0]),
+        lambda x: statistics.mean(x[:, 1]), lambda x: heapq.nlargest(2, x[0]), lambda x: random.sample(list(x[0]), 2),
+        lambda x: json.dumps(x, default=lambda a: a.tolist()), lambda x: pprint.pformat(x),
+        lambda x: deepcopy(x[0]).tolist()])
+    def test_pythons_own_modules_are_not_the_user(self, work):
+        """Nor are the contexts of its `contextlib`, by which the library waits."""
+        x = lazyarray.asarray(np.random.default_rng(2).random((40, 40))) * 2
+        with trace() as t:
+            work(x)
+        assert t.events and {event.filename for event in t.events} == {__file__}
+
+    def test_a_programs_own_module_may_be_called_as_one_of_pythons(self, tmp_path):
+        mine = tmp_path / "statistics.py"
+        mine.write_text("def call(function):\n    return function()\n", encoding="utf-8")
+        call = runpy.run_path(str(mine), run_name="statistics")["call"]
+        assert call(user_line) == (str(mine), 2, "return function()")
 
     def test_by_line(self):
         with trace() as t:
