@@ -345,35 +345,6 @@ seen_by_function(PyObject *func, PyObject *args, PyObject *kwargs)
                   &PyTuple_GET_ITEM(args, 0), PyTuple_GET_SIZE(args), kwargs);
 }
 
-/* Notes that an element or a row of an array is taken. A small array of which so many are is fetched, once after each write: the next
-ones are numbers and arrays of the host, and so is what comes of them. 0; -1: an error. */
-static int
-note_taken(PyObject *x, PyObject *meta)
-{
-    PyObject *storage = got(x, X.storage), *writes = NULL, *taken = NULL, *done = NULL;
-    if (PyArray_NBYTES((PyArrayObject *)meta) > small_bytes || Py_TYPE(storage) != types.Storage)
-        return 0;
-    Py_INCREF(storage);
-    int failed = is_on_device_alone(storage);
-    if (failed > 0) {
-        failed = (writes = PyObject_GetAttr(storage, text.writes)) == NULL || (taken = PyObject_GetAttr(storage, text.taken)) == NULL;
-        const long first = failed ? 0 : (long)(limits.TAKEN + 2) * PyLong_AsLong(writes);
-        long count = failed ? 0 : PyLong_AsLong(taken) - first;
-        if (!failed && !PyErr_Occurred() && count <= limits.TAKEN) {
-            count = count < 0 ? 1 : count + 1;
-            Py_SETREF(taken, PyLong_FromLong(first + count));
-            failed = taken == NULL || PyObject_SetAttr(storage, text.taken, taken) < 0;
-            if (!failed && count > limits.TAKEN)
-                failed = (done = PyObject_CallOneArg(py.fetch_taken, x)) == NULL;
-        }
-    }
-    Py_XDECREF(done);
-    Py_XDECREF(taken);
-    Py_XDECREF(writes);
-    Py_DECREF(storage);
-    return failed || PyErr_Occurred() ? -1 : 0;
-}
-
 /* ``x[index]`` where that is a view: a new reference; NULL, perhaps without an error: it is for Python. */
 static PyObject *
 view_of_part(PyObject *x, PyObject *index)
@@ -388,7 +359,7 @@ view_of_part(PyObject *x, PyObject *index)
         sees |= !PyLong_CheckExact(item);
     }
     PyObject *meta = meta_with_storage(x), *part = NULL, *result = NULL;
-    if (meta != NULL && !sees && count < PyArray_NDIM((PyArrayObject *)meta) && note_taken(x, meta) < 0)
+    if (meta != NULL && !sees && count < PyArray_NDIM((PyArrayObject *)meta) && note_taken(x, meta, 0) < 0)
         Py_CLEAR(meta);
     if (meta != NULL && (sees || count < PyArray_NDIM((PyArrayObject *)meta)))
         part = PyObject_GetItem(meta, index);
@@ -414,6 +385,19 @@ takes_of_small(PyObject *x, PyObject *index)
         return 0;
     takes = has_small(x, small_bytes, NULL, &lacking, 0);
     return takes < 0 ? -1 : takes == 1;
+}
+
+/* Whether ``x[index] = value`` writes to all or a part of a small array, none of a large one's memory. -1: an error. */
+static int
+writes_to_small(PyObject *x)
+{
+    PyObject *storage = small_bytes == 0 || Py_TYPE(x) != types.LazyNdarray ? NULL : storage_by_now(x);
+    if (storage == NULL || Py_TYPE(storage) != types.Storage)
+        return storage == Py_None;      /* nothing but its ndarray, if that is made */
+    Py_INCREF(storage);
+    const Py_ssize_t nbytes = bytes_of_storage(storage);
+    Py_DECREF(storage);
+    return PyErr_Occurred() ? -1 : nbytes >= 0 && nbytes <= small_bytes;
 }
 
 #include "recording_rows.h"
@@ -481,7 +465,11 @@ otherwise:
     if (PyErr_Occurred())
         return NULL;
     int computes = member->kind & COMPUTES;
-    if ((member->kind & (INDEXES | ASSIGNS)) == INDEXES && !fetched && all == 2 && (computes = takes_of_small(args[0], args[1])) < 0)
+    if (!fetched && (member->kind & ASSIGNS) && all == 3)
+        computes = writes_to_small(args[0]);
+    else if (!fetched && (member->kind & INDEXES) && all == 2)
+        computes = takes_of_small(args[0], args[1]);
+    if (computes < 0)
         return NULL;
     if (computes && !fetched && (fetched = note_run(args, all, NULL, cheap)) != 0) {
         if (fetched < 0)
@@ -719,17 +707,23 @@ array_function_call(PyObject *self, PyObject *const *args, size_t flagged, PyObj
 {
     if (PyVectorcall_NARGS(flagged) == 5 && names == NULL && small_bytes > 0 && PyTuple_Check(args[3]) && PyDict_Check(args[4])) {
         PyObject *known = Py_XNewRef(PyDict_GetItemWithError(py.on_host, args[1])), *result = NULL;
-        for (int fetched = 0; known != NULL; ) {
-            result = known_on_host(args[1], known, args[3], args[4]);
+        if (known == NULL && !PyErr_Occurred())
+            known = PyObject_CallOneArg(py.learned, args[1]);
+        for (int fetched = 0; known != NULL && known != Py_False; ) {
+            result = PyTuple_Check(known) ? known_on_host(args[1], known, args[3], args[4]) : Py_NewRef(Py_NotImplemented);
             if (result != Py_NotImplemented) {
                 Py_DECREF(known);
                 return result;
             }
-            if (fetched || (fetched = note_run(&PyTuple_GET_ITEM(args[3], 0), PyTuple_GET_SIZE(args[3]), args[4], is_cheap(args[1]))) <= 0)
-                Py_CLEAR(known);
             Py_CLEAR(result);
+            if (fetched || (fetched = note_run(&PyTuple_GET_ITEM(args[3], 0), PyTuple_GET_SIZE(args[3]), args[4], is_cheap(args[1]))) <= 0)
+                break;
+            if (known == Py_True) {     /* it may be the host's by now */
+                Py_DECREF(known);
+                return PyObject_Vectorcall(((Member *)self)->otherwise, args, flagged, names);
+            }
         }
-        Py_XDECREF(result);
+        Py_XDECREF(known);
         if (PyErr_Occurred())
             return NULL;
     }

@@ -958,7 +958,7 @@ element_taken(PyObject *x, PyObject *index)
     PyObject *storage = Py_NewRef(got(x, X.storage)), *device = Py_NewRef(got(storage, S.device)), *step;
     if (usable_device() != device || is_alone(device) <= 0 || (meta = meta_with_storage(x)) == NULL
             || PyArray_NDIM((PyArrayObject *)meta) != count || count == 0 || (part = part_of(meta, index)) == NULL
-            || note_taken(x, meta) < 0 || PyObject_IsTrue(py.partners) != 0 || is_held(storage))
+            || note_taken(x, meta, 0) < 0 || PyObject_IsTrue(py.partners) != 0 || is_held(storage))
         goto end;
     PyObject *before = Py_NewRef(got(storage, S.pending));
     const int failed = before != Py_None && compute_alone(before) < 0;

@@ -176,6 +176,56 @@ note_hosted(void)
         run.balance += run.balance < MOST_CREDIT;
 }
 
+/* Notes that an array is used where the host could have gone on: an element or a row of it is taken, or it is `beside` arrays that the host
+alone has, which are sent to it. A small one of which there are many such uses is fetched, once after each write: the next ones are on the
+host, and so is what comes of them. Whether it was; -1: an error. */
+static int
+note_taken(PyObject *x, PyObject *meta, int beside)
+{
+    PyObject *storage = got(x, X.storage), *writes = NULL, *taken = NULL, *done = NULL;
+    if (PyArray_NBYTES((PyArrayObject *)meta) > small_bytes || Py_TYPE(storage) != types.Storage)
+        return 0;
+    Py_INCREF(storage);
+    int failed = is_on_device_alone(storage), fetched = 0;
+    if (failed > 0) {
+        failed = (writes = PyObject_GetAttr(storage, text.writes)) == NULL || (taken = PyObject_GetAttr(storage, text.taken)) == NULL;
+        const long first = failed ? 0 : (long)(limits.TAKEN + 2) * PyLong_AsLong(writes);
+        long count = failed ? 0 : PyLong_AsLong(taken) - first;
+        if (!failed && !PyErr_Occurred() && count <= limits.TAKEN) {
+            count = count < 0 ? 1 : count + 1;
+            Py_SETREF(taken, PyLong_FromLong(first + count));
+            failed = taken == NULL || PyObject_SetAttr(storage, text.taken, taken) < 0;
+            if (!failed && (fetched = count > limits.TAKEN))
+                failed = (done = PyObject_CallFunctionObjArgs(py.fetch_taken, x, beside ? Py_True : Py_False, NULL)) == NULL;
+        }
+    }
+    Py_XDECREF(done);
+    Py_XDECREF(taken);
+    Py_XDECREF(writes);
+    Py_DECREF(storage);
+    return failed || PyErr_Occurred() ? -1 : fetched;
+}
+
+/* `note_taken` of each small array of a call that the device alone has, if the host alone has others. */
+static int
+note_beside(PyObject *const *many, Py_ssize_t count)
+{
+    int hosts = 0, fetched = 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        hosts |= Py_TYPE(many[i]) == types.LazyNdarray && storage_by_now(many[i]) == Py_None && PyArray_Check(got(many[i], X.host));
+    for (Py_ssize_t i = 0; hosts && i < count && fetched >= 0; i++) {
+        PyObject *x = many[i], *storage = Py_TYPE(x) == types.LazyNdarray ? got(x, X.storage) : Py_None, *meta;
+        if (Py_TYPE(storage) != types.Storage || got(storage, S.pending) != Py_None || got(storage, S.clean) != Py_True)
+            continue;
+        if ((meta = meta_of_lazy(x)) == NULL)
+            return -1;
+        const int done = PyArray_Check(meta) ? note_taken(x, meta, 1) : 0;
+        fetched = done < 0 ? -1 : fetched | done;
+        Py_DECREF(meta);
+    }
+    return fetched;
+}
+
 /* A call is not for the host as its arrays are now: fetch them, if it is one of a long run. `many`: its arguments; `more`: others by name,
 or NULL; `cheap`: what `is_cheap` said. 1: it may be for the host by now; -1: an error. */
 static int
@@ -208,7 +258,7 @@ note_run(PyObject *const *many, Py_ssize_t count, PyObject *more, int cheap)
         run.length++;
         run.since++;
         if (run.credit <= 0 && run.since <= run.needed)
-            return 0;
+            return note_beside(many, count);
         if (run.credit <= 0)
             run.credit = CREDIT;
         if ((waiting = PyList_New(0)) == NULL)

@@ -1,6 +1,9 @@
 """`x.flags` and `x.flat` of a lazy array."""
 from __future__ import annotations
 
+import functools
+import operator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -223,11 +226,15 @@ class LazyFlatIter:
             array.flags.writeable = False
         return np.array(array, dtype, copy=copy)
 
-    def __eq__(self, other: Any) -> Any:
-        return self.copy() == (other.copy() if type(other) is LazyFlatIter else other)
+    def _compared(self, compare: Callable[[Any, Any], Any], other: Any) -> Any:
+        return compare(self.copy(), other.copy() if type(other) is LazyFlatIter else other)
 
-    def __ne__(self, other: Any) -> Any:
-        return self.copy() != (other.copy() if type(other) is LazyFlatIter else other)
+    __eq__ = functools.partialmethod(_compared, operator.eq)
+    __ne__ = functools.partialmethod(_compared, operator.ne)
+    __lt__ = functools.partialmethod(_compared, operator.lt)
+    __le__ = functools.partialmethod(_compared, operator.le)
+    __gt__ = functools.partialmethod(_compared, operator.gt)
+    __ge__ = functools.partialmethod(_compared, operator.ge)
 
 
 def _flat_view(x: ArrayHandle) -> ArrayHandle | None:

@@ -14,6 +14,7 @@ from .. import _native
 from ..dispatch import function, ufunc
 from ..dispatch.host_fallback import lazily
 from ..errors.inspection import once_made
+from ..functions.kinds import SUBCLASS, kind_of
 from ..storage import handles, transfer
 from ..storage.handles import ScalarHandle
 from . import methods, operators
@@ -306,9 +307,11 @@ def _binary(on_device: Callable[..., Any], on_host: Callable[..., Any], func: np
             return _rewrapped(on_host(a, b, *rest))
         if reflected and type(other) is complex and self.dtype == float:    # NumPy's is a `float`, and this is Python's
             return on_host(handles.value_of(self), other, *rest)
+        kind = type(other)
+        if kind_of(kind) == SUBCLASS:       # one without dimensions stays one, as a masked array, beside NumPy's scalar
+            return on_host(handles.value_of(self), other, *rest)
         if not (handles.is_lazy(other) or isinstance(other, (bool, int, float, complex, np.generic, np.ndarray))):
             # NumPy's scalars have rules of their own for sequences, and foreign types know NumPy's scalars.
-            kind = type(other)
             if hasattr(kind, "__array_ufunc__") or (
                     hasattr(kind, "__cuda_array_interface__") and getattr(kind, "__array_priority__", 0) <= 0):
                 return on_device(self, other)

@@ -306,8 +306,8 @@ def _into(func: Callable[..., Any], device: Device, result: Any, out: Any) -> An
         raise NotOnDevice("out= has another dtype than the result")
     if func in tables.ADDS_UP_IN_OUT and out.dtype == np.float16:
         raise NotOnDevice("a float16 out= accumulates the sum, which may overflow")
-    if func is np.dot and not out.flags.c_contiguous:
-        raise NotOnDevice("np.dot requires a C-contiguous out=")
+    if func in (np.dot, np.linalg.multi_dot) and not out.flags.c_contiguous:
+        raise NotOnDevice(f"np.{func.__name__} requires a C-contiguous out=")
     write(device, out, result)
     return out[()] if func is np.dot and not result.ndim else out
 

@@ -163,13 +163,17 @@ def lazily(result: Any) -> Any:
 
 
 def home_on_host(array: np.ndarray, sources: Sequence[Any]) -> Any:
-    """The view of an argument's storage that a host result is, or None if it is new memory."""
+    """The view of an argument's storage that a host result is, `array` itself if it is a view of a plain ndarray among
+    them, or None if it is new memory.
+    """
     if array.size == 0:
         return None
     start = array.__array_interface__["data"][0]
     first, end = byte_bounds(array)
     for x in sources:
         if not handles.is_array(x):
+            if type(x) is np.ndarray and np.may_share_memory(array, x):
+                return array
             continue
         storage = x._self_storage
         if type(storage) is Storage:

@@ -236,19 +236,27 @@ _LEFT = frozenset((
     np.apply_over_axes, np.piecewise, np.block, np.lib.stride_tricks.sliding_window_view))
 
 
-#: Function -> (what does it for ndarrays, how many arguments by position say nothing of `out`, what makes its result
-#: large: `_native/recording_members.h`). C looks it up; what is not there yet is learned when it is met.
-ON_HOST: dict[Callable[..., Any], tuple[Callable[..., Any], int, int]] = {}
+#: Function -> what C knows of it: (what does it for ndarrays, how many arguments by position say nothing of `out`, what
+#: makes its result large: `_native/recording_members.h`); True if Python decides, and C only counts its calls
+#: (`_native/recording_runs.h`); False if neither. What is not there yet is learned when it is met.
+ON_HOST: dict[Callable[..., Any], tuple[Callable[..., Any], int, int] | bool] = {}
 
 
-def _learn(func: Callable[..., Any]) -> tuple[Callable[..., Any], int, int] | None:
-    """The entry of a function in `ON_HOST`, or None if it is not decided there."""
+def learned(func: Callable[..., Any]) -> tuple[Callable[..., Any], int, int] | bool:
+    """The entry of a function in `ON_HOST`, made now if there is none; False of a function that no table has."""
+    known = ON_HOST.get(func)
+    if known is not None:
+        return known
+    counts = func in GROWING and func not in MAKING
     if (func in MAKING and func not in _LIKE or func in _LEFT or func in GROWING and func not in _DECIDED
             or not (func in VIEWS or func in tables.ADAPTED or func in tables.COMPOSED or func in tables.LAZY
                     or func in tables.HOST_ONLY and func.__module__ == "numpy.linalg")):
-        return None
-    if (found := _entry(func)) is not None:
-        ON_HOST[func] = found
+        if not counts:
+            return False
+        found: Any = True
+    else:
+        found = _entry(func) or False
+    ON_HOST[func] = found
     return found
 
 
@@ -276,7 +284,8 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
             break
     else:
         return NotImplemented
-    if func not in ON_HOST and (entry := _learn(func)) is not None:
+    entry = learned(func)
+    if type(entry) is tuple:
         result = _native_run(func, args, kwargs, entry)
         if result is not NotImplemented:
             return result
@@ -287,7 +296,7 @@ def run(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
             result = _native_run(func, args, kwargs, entry)
             if result is not NotImplemented:
                 return result
-    elif (func in _LEFT or func in tables.HOST_ONLY and func not in ON_HOST or func in MAKING and func not in _LIKE
+    elif (func in _LEFT or func in tables.HOST_ONLY and type(entry) is not tuple or func in MAKING and func not in _LIKE
           or func in _MULTIPLIED and not _is_small_product(func, args)):
         return NotImplemented
     positions, names = written_parameters.written_on_host(func, args, kwargs)
@@ -489,8 +498,8 @@ _PLAIN = frozenset((int, float, complex, bool, tuple, str, type, type(None)))
 def made(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A small lazy array made by NumPy, on the host; None if it is not small, or not made of numbers."""
     if func in _LIKE and args and type(args[0]) is handles.array_type:
-        entry = (ON_HOST.get(func) or _learn(func)) if limit() else None
-        result = NotImplemented if entry is None else _native_run(func, args, kwargs, entry)
+        entry = limit() and learned(func)
+        result = _native_run(func, args, kwargs, entry) if type(entry) is tuple else NotImplemented
         return None if result is NotImplemented else result
     size = _MADE.get(func)
     if size is None or not (most := limit()) or not current_options().small_on_host:
@@ -523,6 +532,7 @@ def for_native() -> dict[str, Any]:
         "written": handles.written, "promoted": handles.promoted,
         "host_result": handles.adopted_result, "given_back": given_back, "trace": vars(trace),
         "listeners": trace.listeners, "begin_on_host": begin_on_host, "end_on_host": end_on_host, "on_host": ON_HOST,
+        "learned": learned,
         "cheap": CHEAP,
         "no_value": np._NoValue,
     }

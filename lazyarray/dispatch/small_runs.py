@@ -2,7 +2,8 @@
 
 What comes of a large array is the device's, and so is what is computed of that. A kernel takes the device some
 microseconds, whatever it computes, and NumPy takes one for a few elements. So an array whose elements or rows are taken
-one by one is fetched, and so are the arrays of a call that comes after many on small arrays. Numbers of calls decide,
+one by one is fetched, and one beside which the host's own are needed again and again, and so are the arrays of a call
+that comes after many on small arrays. Numbers of calls decide,
 never times: what a program computes where is the same each time.
 """
 from __future__ import annotations
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TAKEN", "fetch_run", "fetch_taken", "for_native"]
 
-#: Elements and rows that are taken of a small array on the device before it is fetched. A fetch takes as long as some
-#: five calls of the device, and who takes one after the other goes on with each of them: on the host, from then on.
+#: Elements and rows that are taken of a small array on the device before it is fetched, and calls in which others would
+#: have to be sent to it. A fetch takes as long as some five calls of the device, and who takes one after the other goes
+#: on with each of them: on the host, from then on.
 TAKEN = 16
 #: So many calls on the host make up for a fetch of few bytes, which waits for the device; one more for so many bytes.
 _CALLS, _EACH = 12, 16 << 10
@@ -32,13 +34,15 @@ _CALLS, _EACH = 12, 16 << 10
 _FIRST = 32
 
 
-def fetch_taken(x: ArrayHandle) -> None:
-    """Have a small array on the host, too, whose elements or rows are taken one by one; if that is allowed, and it is
-    not a part of a large one, which would be written in a longer way from then on.
+def fetch_taken(x: ArrayHandle, beside: bool) -> None:
+    """Have a small array on the host, too, whose elements or rows are taken one by one, or that is used again and again
+    beside small arrays that the host alone has; if that is allowed, and it is not a part of a large one, which would be
+    written in a longer way from then on.
     """
     if current_options().small_on_host and _may_be_fetched(x._self_storage):
         with contextlib.suppress(TransferError):        # `no_transfers` is in force
-            _fetch(x._self_storage, handles.meta_of(x), "its elements or rows are taken one by one")
+            _fetch(x._self_storage, handles.meta_of(x), "small arrays of the host are computed with it again and again"
+                   if beside else "its elements or rows are taken one by one")
 
 
 def fetch_run(lacking: Sequence[ArrayHandle | ScalarHandle], length: int) -> int:

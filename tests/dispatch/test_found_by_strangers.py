@@ -557,3 +557,56 @@ def test_an_output_is_written_where_numpy_writes_it(size, call):
         except TypeError as error:
             told.append((TypeError, str(error).partition(" got")[0], bool(o)))
     assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("name", ["split", "array_split", "hsplit", "vsplit"])
+@pytest.mark.parametrize("n", [6, 200])
+def test_parts_of_a_host_array_at_lazy_positions_are_views_of_it(name, n):
+    host = np.arange(float(n * n)).reshape(n, n)
+    positions = lazyarray.block_until_ready(lazyarray.asarray(np.array([1, 4])) + 0)
+    parts = getattr(np, name)(host, positions)
+    wanted = getattr(np, name)(host, [1, 4])
+    assert [type(part) for part in parts] == [np.ndarray] * 3
+    for part, other in zip(parts, wanted):
+        part += 1
+        assert np.array_equal(part, other)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("kind", [lambda: np.ma.array(2.0, mask=False), lambda: np.ma.array([2.0, 4.0], mask=[0, 1]),
+                                  lambda: np.matrix([[2.0, 4.0]])])
+@pytest.mark.parametrize("op", [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv,
+                                operator.mod, operator.pow, operator.lt, operator.eq, divmod])
+def test_a_subclass_stays_one_beside_a_scalar(op, kind, known):
+    plain, other = np.float64(3.0), kind()
+    if op is operator.pow and type(other) is np.matrix:
+        pytest.skip("a matrix has powers of whole numbers alone")
+    for turned in (False, True):
+        scalar = (lazyarray.asarray(np.arange(20_000.0)) * 1)[3]
+        if known:
+            float(scalar)
+        found = op(other, scalar) if turned else op(scalar, other)
+        wanted = op(other, plain) if turned else op(plain, other)
+        found, wanted = (x if isinstance(x, tuple) else (x,) for x in (found, wanted))
+        for one, two in zip(found, wanted, strict=True):
+            assert isinstance(one, type(two)) and np.array_equal(np.ma.filled(one, 7), np.ma.filled(two, 7))
+
+
+@pytest.mark.parametrize("compare", [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne])
+def test_flat_iterators_are_compared(compare):
+    plain = np.arange(6.0).reshape(2, 3)
+    x = lazyarray.asarray(plain) + 0
+    for other, lazily in ((2, 2), ([0, 1, 2, 5, 4, 3],) * 2, (plain[:, ::-1].flat, x[:, ::-1].flat)):
+        assert np.array_equal(np.asarray(compare(x.flat, lazily)), compare(plain.flat, other))
+    assert np.array_equal(np.asarray(compare(2, x.flat)), compare(2, plain.flat))
+
+
+@pytest.mark.parametrize("n", [6, 150])
+def test_multi_dot_takes_an_output_in_c_order_alone(n):
+    x = lazyarray.asarray(np.ones((n, n)))
+    for out in (np.zeros((2 * n, n))[::2], lazyarray.asarray(np.zeros((n, n))).T):
+        with pytest.raises(ValueError, match="C-Array"):
+            np.linalg.multi_dot([x] * 3, out=out)
+    out = lazyarray.asarray(np.zeros((n, n)))
+    assert np.linalg.multi_dot([x] * 3, out=out) is out
+    assert np.array_equal(np.asarray(out), np.full((n, n), float(n * n)))

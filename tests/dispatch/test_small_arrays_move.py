@@ -110,12 +110,13 @@ def look_at_a_view(x, kept):
 
 @pytest.mark.parametrize("other", [write, write_through_an_alias, look_at_a_view])
 @pytest.mark.parametrize("values", [0, 3])
-def test_a_handler_that_comes_between(values, other):
+def test_a_handler_that_comes_between(values, other, small_on_host):
     """What it writes is not lost, and what it keeps is memory of the array, wherever in the statement it comes."""
     x = lnp.full(20, float(values))
     source = big()
     x[3] = source[7]            # once without
     for number in range(400):
+        small_on_host(95_000)       # which forgets the calls before: so many would fetch what this one is given
         x, kept = lnp.full(20, float(values)), []
 
         def handler(signum, frame, x=x, kept=kept):

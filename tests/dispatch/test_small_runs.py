@@ -178,10 +178,77 @@ def test_a_table_that_is_looked_into_is_fetched(items, renewed):
     assert seen.count("host") > 400 * 5
 
 
+def followed(np, table, count):
+    """Back along a table of positions, each step from where the one before it led."""
+    path = np.zeros(count, np.int64)
+    path[-1] = np.argmax(table[-1])
+    for t in range(count - 2, -1, -1):
+        path[t] = table[t % 20, path[t + 1]]
+    return path
+
+
+def test_a_path_is_followed_and_kept_on_the_host():
+    table, plain = large()[:20] @ large()[:20].T * 7.0, VALUES[:20] @ VALUES[:20].T * 7.0
+    table, plain = table.astype(int) % 20, plain.astype(int) % 20
+    found = []
+    seen = kinds(lambda: found.append(followed(xnp, table, 400)))
+    assert np.array_equal(np.asarray(found[0]), followed(np, plain, 400))
+    assert seen.count("materialise") + seen.count("synchronise") + seen.count("upload") < 40
+
+
+def test_what_large_arrays_give_is_kept_where_it_is_computed():
+    """One number at a time, in a small array: nobody waits for each."""
+    rows = large()
+
+    def summed(np, rows):
+        kept = np.zeros(50)
+        for k in range(300):
+            kept[k % 50] = (rows * k).sum()
+            kept[(k + 1) % 50] = kept[k % 50] * 2
+        return kept
+
+    found = []
+    seen = kinds(lambda: found.append(summed(xnp, rows)))
+    assert np.allclose(np.asarray(found[0]), summed(np, VALUES))
+    assert seen.count("materialise") + seen.count("synchronise") < 20
+
+
 def test_a_table_that_is_too_large_stays():
     table, at = lazyarray.asarray(np.tile(VALUES, (20, 1))) * 1.0, xnp.arange(6)        # 2.5 MB
     for _ in range(100):
         assert not {"host", "materialise"} & {*kinds(lambda: table[at])}
+
+
+def test_what_arrays_of_the_host_are_computed_with_again_and_again_is_fetched():
+    """Whatever comes between: here large arrays do, which end a run. A parameter that nobody writes is fetched once."""
+    rows = large()
+    scale, plain = rows[:6, 0] * 2.0, VALUES[:6, 0] * 2.0
+    rates, total, wanted = xnp.arange(6) * 0.5, 0.0, 0.0
+    lazyarray.block_until_ready(scale)
+    seen = []
+    for k in range(60):
+        found = []
+        seen += kinds(lambda k=k, found=found: found.append(rates * k + scale))
+        total = total + (rows[:, :1] * found[0]).sum()
+        wanted = wanted + (VALUES[:, :1] * (np.arange(6) * 0.5 * k + plain)).sum()
+    assert seen.count("materialise") == 1 and seen.count("upload") < 20 and seen[-40:] == ["host"] * 40
+    assert np.allclose(float(total), wanted)
+
+
+def test_it_is_fetched_once_after_each_write():
+    rows, rates = large(), xnp.arange(6) * 0.5
+    scale, plain = rows[:6, 0] * 2.0, VALUES[:6, 0] * 2.0
+    for _ in range(4):
+        fetched = 0
+        lazyarray.block_until_ready(scale)
+        for k in range(30):
+            found = []
+            fetched += kinds(lambda found=found, k=k: found.append(rates * k + scale)).count("materialise")
+            assert np.allclose(np.asarray(found[0]), np.arange(6) * 0.5 * k + plain)
+            xnp.sqrt(rows)
+        assert fetched == 1
+        scale += rows[:6, 1]        # on the device: no result of the host's is among them
+        plain += VALUES[:6, 1]
 
 
 def written(np, rows):
