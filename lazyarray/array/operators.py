@@ -65,10 +65,24 @@ def _partnered(x: Any, other: Any, method: str) -> Any:
         return handles.wrap(device, result, (x,)) if isinstance(result, device.array_type) else result
 
 
-def _by_subclass(other: np.ndarray, name: str, x: Any) -> Any:
+def _by_subclass(other: Any, name: str, x: Any, reason: str = TAKES_PART) -> Any:
     """The operator `name` of an instance of a real subclass, given an alias: its class can't be made of that of `x`."""
-    return on_host(getattr(other, name), (x,), {}, TAKES_PART, aliases=True, name=f"{type(other).__name__}.{name}",
+    return on_host(getattr(other, name), (x,), {}, reason, aliases=True, name=f"{type(other).__name__}.{name}",
                    positions=(), names=())
+
+
+def _by_other(other: Any, name: str, x: Any, tried: bool = False) -> Any:
+    """The operator `name` of what has the first turn; given an alias if it refuses `x`, as compiled classes do that
+    know ndarrays alone (pandas' ``Timestamp``): else Python would take ``==`` for the identity of both.
+
+    `tried`: it has refused `x`.
+    """
+    if not hasattr(type(other), name):
+        return NotImplemented
+    result = NotImplemented if tried else getattr(other, name)(x)
+    if result is NotImplemented and getattr(other, "__array_ufunc__", 0) is not None:
+        result = _by_subclass(other, name, x, "it takes ndarrays alone")
+    return result
 
 
 def _priority_of_instance(other: Any) -> bool:
@@ -92,7 +106,7 @@ def binary(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
             result = _by_subclass(other, reflected, self)       # before ndarray's own, for what it does not take
             return ufunc(self, other) if result is NotImplemented else result
         if turn == "other" or _priority_of_instance(other):
-            return NotImplemented
+            return _by_other(other, reflected, self)
         return ufunc(self, other)
     return method
 
@@ -107,6 +121,9 @@ def reflected(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
             return _apply(self, ufunc, (other, self), None, type(other) in direct)
         if turn == "partner":
             return _partnered(self, other, name)
+        if turn == "other" and not isinstance(other, np.ndarray) and (
+                result := _by_other(other, name, self, tried=True)) is not NotImplemented:
+            return result
         return ufunc(other, self)
     return method
 
@@ -138,7 +155,9 @@ def comparison(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
             result = _by_subclass(other, reflected, self)       # Python asks a subclass first
             if result is not NotImplemented:
                 return result
-        elif turn in ("other", "partner") or _priority_of_instance(other):
+        elif turn == "other" or _priority_of_instance(other):
+            return _by_other(other, reflected, self)
+        elif turn == "partner":
             return NotImplemented
         if equality and self.dtype.kind == "V" and type(self._self_storage) is not Storage:
             return _compared(ufunc, self, other)

@@ -36,6 +36,7 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
         known_ranges.note(x)        # before it is computed, for those that are taken of it
         writes = getattr(x._self_storage, "writes", -1)
         bounds = facts.bounds_of(x)
+    index = _by_positions(meta, index)
     if _is_mask(index, meta):
         with x._self_storage.place():
             try:
@@ -45,7 +46,6 @@ def take(x: ArrayHandle, meta: np.ndarray, index: Any) -> ArrayHandle | ScalarHa
                 raise device.refusal(error) from None
             taken = handles.fresh(device, found)
         return taken if writes < 0 else facts.with_bounds(taken, x, bounds, writes, facts.is_distinct(x))
-    index = _by_positions(meta, index)
     rows = None if device.spread else rows_of(meta, index)
     if rows is not None:
         if _recorded_rows is not None and (recorded := _recorded_rows(x, index)) is not None:   # now that it is known
@@ -72,7 +72,9 @@ def _by_positions(meta: np.ndarray, index: Any) -> Any:
     true in less time than it waits for the device to count.
     """
     if type(index) is handles.array_type:
-        host = small_arrays.on_host(index) if is_light(index) else None
+        host = small_arrays.on_host(index)
+        if host is not None and not is_light(index) and index._self_storage.state == "both":
+            return index    # it is counted once
     else:
         host = index if type(index) is np.ndarray else None
     if host is None or host.dtype != _bool or host.ndim != 1 or host.nbytes > _MOST_LOOKED_AT or (

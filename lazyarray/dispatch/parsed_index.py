@@ -19,7 +19,7 @@ from ..storage import facts, handles, transfer, upload_cache, views
 from ..storage.storage import Storage
 from . import masks, small_arrays
 from .assigned_values import with_values
-from .small_arrays import form_of, is_light
+from .small_arrays import is_light
 
 if TYPE_CHECKING:
     from ..devices import Device
@@ -146,9 +146,8 @@ class Index:
     def _array(i: Any) -> Any:
         """What indexes as an array, else None."""
         if handles.is_lazy(i):
-            meta = form_of(i) if is_light(i) else handles.meta_of(i)
             if type(i) is handles.array_type and (found := small_arrays.on_host(i)) is not None and (
-                    is_light(i) or meta.dtype.kind != "b" and i._self_storage.state != "both"):
+                    is_light(i) or i._self_storage.state != "both"):
                 return found    # else what the device has of it serves: it is counted, or its bounds looked for, once
             return handles.operand_of(i, "an index")
         if isinstance(i, (list, tuple, range)):

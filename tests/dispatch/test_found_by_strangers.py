@@ -610,3 +610,56 @@ def test_multi_dot_takes_an_output_in_c_order_alone(n):
     out = lazyarray.asarray(np.zeros((n, n)))
     assert np.linalg.multi_dot([x] * 3, out=out) is out
     assert np.array_equal(np.asarray(out), np.full((n, n), float(n * n)))
+
+
+DAYS, HOURS = np.array(["1999", "2001"], "M8[ns]"), np.array([1, 24], "m8[h]")
+
+
+@pytest.mark.parametrize("values, make", [
+    (DAYS, lambda pd: pd.Timestamp("2001")), (DAYS, lambda pd: pd.NaT), (HOURS, lambda pd: pd.Timedelta("1D")),
+    (HOURS, lambda pd: pd.Timestamp("2001")), (np.array([1, 2]), lambda pd: pd.Timedelta("1D")),
+    (np.array([1.5, 2.0]), lambda pd: pd.Timedelta("1D"))])
+@pytest.mark.parametrize("op", [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv,
+                                operator.eq, operator.ne, operator.lt, operator.ge])
+def test_pandas_scalars_have_their_turn(op, values, make):
+    """They are compiled, know ndarrays alone, and refuse all else: ``==`` was one False then."""
+    other = make(pytest.importorskip("pandas"))
+    for turned in (False, True):
+        told = []
+        for asarray in (np.array, lazyarray.asarray):
+            x = asarray(values)
+            try:
+                found = op(other, x) if turned else op(x, other)
+                told.append((np.shape(found), np.asarray(found).dtype, np.asarray(found).tolist()))
+            except TypeError:
+                told.append(TypeError)
+        assert told[0] == told[1]
+
+
+def test_pandas_scalars_among_objects():
+    pd = pytest.importorskip("pandas")
+    periods, intervals = np.empty(2, object), np.array([pd.Interval(0, 1), 1], object)
+    periods[:] = list(pd.period_range("2000", periods=2))
+    for plain, one in ((periods, periods[0]), (intervals, intervals[0])):
+        x = lazyarray.asarray(plain)
+        assert np.asarray(x == one).tolist() == [True, False] and np.asarray(one != x).tolist() == [False, True]
+        assert one in x
+
+
+def test_a_class_that_refuses_lazy_arrays_and_ndarrays_is_asked_no_more():
+    class Stubborn:
+        __array_priority__ = 50
+        asked = 0
+
+        def __radd__(self, other):
+            Stubborn.asked += 1
+            return NotImplemented
+
+        __eq__ = __radd__
+
+    x = lazyarray.asarray(np.arange(LARGE))
+    with pytest.raises(TypeError):
+        x + Stubborn()
+    assert Stubborn.asked <= 3
+    assert (x == Stubborn()) is False       # as of an ndarray
+    assert (np.arange(LARGE) == Stubborn()) is False

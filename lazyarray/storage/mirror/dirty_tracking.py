@@ -30,7 +30,7 @@ import numpy as np
 
 from ... import _native
 from ...errors.inspection import Unique
-from .byte_ranges import EMPTY, Ranges, copy_ranges, mark
+from .byte_ranges import EMPTY, Ranges, copy_ranges, mark, places_of
 from .pages import Mapping, mapped
 
 __all__ = ["Kernel", "Nothing", "Pages", "Rows", "Snapshot", "kernel", "memory_to_fill", "why_no_pages"]
@@ -409,7 +409,7 @@ class Pages:
         self._base = start = mapping.address
         self._rows = Rows()
         self._armed = EMPTY     # pages whose marks mean something
-        self._filling: tuple[Ranges, list[tuple[int, int, bytes]]] = EMPTY, []
+        self._filling: tuple[Ranges, list[tuple[int, Any, np.ndarray]]] = EMPTY, []
         # Not earlier than needed: of registered memory the kernel makes no huge pages later on.
         kernel.register(start, start + mapping.size)
         mapping.undo = partial(kernel.protect, start, start + mapping.size, False)
@@ -473,8 +473,10 @@ class Pages:
         # made during the filling are lost, so such bytes are compared.
         beside = (pages & others) - ranges
         if beside:
+            places = places_of(beside)
             parts = beside if len(beside) <= _MOST_RUNS else Ranges.span(*beside.bounds)
-            copies = [(start, stop, self._memory[start:stop].tobytes()) for start, stop in parts]
+            copies = [(0, places, self._memory[places])] if places is not None else [
+                (start, slice(start, stop), self._memory[start:stop].copy()) for start, stop in parts]
             found = self._scan(pages) & beside
             self._filling = pages, copies
         # Else each page would fault on our first write, and huge pages be split.
@@ -490,9 +492,9 @@ class Pages:
         self._protect(pages, True)
         self._armed = self._armed | pages
         found = EMPTY
-        for start, stop, copy in copies:
-            new = self._memory[start:stop].tobytes()
-            if new != copy:
-                differs = np.frombuffer(new, np.uint8) != np.frombuffer(copy, np.uint8)
-                found = found | (Ranges.of_positions(np.flatnonzero(differs) + start) & others) - ranges
+        for start, which, copy in copies:
+            differs = np.flatnonzero(self._memory[which] != copy)
+            if len(differs):
+                where = differs + start if isinstance(which, slice) else which[differs]
+                found = found | (Ranges.of_positions(where) & others) - ranges
         return found
