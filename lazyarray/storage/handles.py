@@ -46,7 +46,14 @@ else:
         __slots__ = ("__weakref__",)
 
 
-class ArrayHandle(_Proxy):
+class _Known:
+    """A base whose module is NumPy's: libraries that do not import NumPy look for one (``sympy.sympify``)."""
+
+    __slots__ = ()
+    __module__ = "numpy"
+
+
+class ArrayHandle(_Proxy, _Known):
     """What a lazy array is made of: one view of one storage. `LazyNdarray` gives it its members."""
 
     __slots__ = ("_self_storage", "_self_meta", "_self_array", "_self_base", "_self_leaf", "_self_host", "_self_home")

@@ -663,3 +663,10 @@ def test_a_class_that_refuses_lazy_arrays_and_ndarrays_is_asked_no_more():
     assert Stubborn.asked <= 3
     assert (x == Stubborn()) is False       # as of an ndarray
     assert (np.arange(LARGE) == Stubborn()) is False
+
+
+def test_libraries_that_do_not_import_numpy_find_a_class_of_its():
+    """As SymPy does for ``Integer(5) * x``, which is the array's turn then."""
+    x = lazyarray.asarray(np.arange(LARGE)) + 1
+    assert any(kind.__module__ == "numpy" for kind in type(x).__mro__)
+    assert type(x).__module__ == "lazyarray"
