@@ -149,7 +149,10 @@ class HostArguments:
         return self.new(result) if home is None else home
 
     def new(self, result: Any) -> Any:
-        """The same of one that is no lazy array's."""
+        """The same of one that is no lazy array's; a view of an ndarray that was passed is one for the caller, too."""
+        if type(result) is np.ndarray and any(
+                type(x) is np.ndarray and np.may_share_memory(result, x) for x, _ in self.lent.values()):
+            return result
         return lazily(result)
 
 
@@ -163,17 +166,13 @@ def lazily(result: Any) -> Any:
 
 
 def home_on_host(array: np.ndarray, sources: Sequence[Any]) -> Any:
-    """The view of an argument's storage that a host result is, `array` itself if it is a view of a plain ndarray among
-    them, or None if it is new memory.
-    """
+    """The view of an argument's storage that a host result is, or None if it is new memory."""
     if array.size == 0:
         return None
     start = array.__array_interface__["data"][0]
     first, end = byte_bounds(array)
     for x in sources:
         if not handles.is_array(x):
-            if type(x) is np.ndarray and np.may_share_memory(array, x):
-                return array
             continue
         storage = x._self_storage
         if type(storage) is Storage:

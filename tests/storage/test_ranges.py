@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazyarray.storage.mirror.byte_ranges import Ranges, Regular
+from lazyarray.storage.mirror.byte_ranges import Ranges, Regular, copy_ranges, mark
 
 LIMIT = 60
 
@@ -179,3 +179,24 @@ def test_what_a_strided_view_needs_makes_no_arrays(monkeypatch):
     assert not a - b and not a - whole and a.covers(b) and whole.covers(a) and a | a is a and a & a is a
     assert a.nbytes == 4 << 20 and len(a) == 1 << 20 and a
     assert a.rounded(4096).bounds == (0, (16 << 20) + 4096)
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("length", [1, 3])
+def test_bytes_of_ranges_are_copied_and_marked(seed, length):
+    """Few bytes of what they span or many, of one length or several, and none."""
+    rng = np.random.default_rng(seed)
+    count, size = int(rng.integers(0, 700)), int(rng.choice([2000, 60_000]))
+    starts = rng.integers(0, size - 10, count)
+    ranges = Ranges.of_pairs(np.stack([starts, starts + rng.integers(1, length + 1, count)], axis=1))
+    wanted = np.zeros(size, np.uint8)
+    for low, high in ranges:
+        wanted[low:high] = 1
+    marked = np.zeros(size, np.uint8)
+    mark(marked, 0, ranges)
+    assert np.array_equal(marked, wanted)
+    start = ranges.start
+    first = int(rng.integers(0, start + 1))
+    source, target = rng.integers(1, 255, size - start).astype(np.uint8), np.zeros(size - first, np.uint8)
+    copy_ranges(target, first, source, start, ranges)
+    assert np.array_equal(target, np.where(wanted[first:], np.pad(source, (start - first, 0)), 0))

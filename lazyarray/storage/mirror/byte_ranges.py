@@ -394,7 +394,7 @@ _SPARSE = 8
 
 def places_of(ranges: Ranges) -> np.ndarray | None:
     """The bytes of ranges that are few of those that they span, else None."""
-    if ranges.nbytes * _SPARSE > ranges.stop - ranges.start:
+    if not ranges or ranges.nbytes * _SPARSE > ranges.stop - ranges.start:
         return None
     starts, stops = _arrays(ranges)
     lengths = stops - starts
