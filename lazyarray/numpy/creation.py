@@ -74,7 +74,7 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
     a = _stacked(a, copy, dtype)
     if not handles.is_array(a):
         a = convert.asarray(_with_values(a, dtype), dtype, copy=copy)
-        copy = None
+        copy = dtype = None     # which of subarrays would make more axes a second time
     return made(_np.asarray, a, dtype, order, copy=copy)
 
 
@@ -114,9 +114,9 @@ def array(object: Any, dtype: Any = None, *, copy: bool | None = True, order: An
             copy = None     # it is in new memory
     else:
         if kwargs:
-            object = _np.array(object, dtype, **kwargs)
+            object, dtype = _np.array(object, dtype, **kwargs), None
         object = convert.asarray(_with_values(object, dtype), dtype, copy=copy)
-        copy = None     # the upload is the copy that was asked for
+        copy = dtype = None     # the upload is the copy that was asked for
     return made(_np.array, object, dtype, copy=copy, order=order, ndmin=ndmin)
 
 

@@ -532,9 +532,11 @@ def test_what_a_complex_number_and_a_scalar_give_is_as_weak_as_of_numpys(code, d
         assert (np.ones(2, other) * found).dtype == (np.ones(2, other) * wanted).dtype
 
 
+@pytest.mark.parametrize("small", [0, 95_000])
 @pytest.mark.parametrize("dtype", [[("a", "f8"), ("b", "i4")], "2f8"])
 @pytest.mark.parametrize("make", [xnp.array, xnp.asarray, xnp.asanyarray])
-def test_a_tuple_of_scalars_is_one_element_of_a_structured_dtype(make, dtype):
+def test_a_tuple_of_scalars_is_one_element_of_a_structured_dtype(make, dtype, small, small_on_host):
+    small_on_host(small)
     numbers = (lazyarray.asarray(np.full(20_000, 2.5)) * 1)[7:9]
     s, t, a, b = numbers[0], numbers[1] + 1, np.float64(2.5), np.float64(3.5)
     for given, plain in (((s, t), (a, b)), ([(s, t)], [(a, b)]), ([(s, t), (t, s)], [(a, b), (b, a)]),
