@@ -65,8 +65,8 @@ def _partnered(x: Any, other: Any, method: str) -> Any:
         return handles.wrap(device, result, (x,)) if isinstance(result, device.array_type) else result
 
 
-def _by_subclass(other: Any, name: str, x: Any, reason: str = TAKES_PART) -> Any:
-    """The operator `name` of an instance of a real subclass, given an alias: its class can't be made of that of `x`."""
+def _with_alias(other: Any, name: str, x: Any, reason: str = TAKES_PART) -> Any:
+    """The operator `name` of `other`, given an alias: of the class of `x` a real subclass can't make its own."""
     return on_host(getattr(other, name), (x,), {}, reason, aliases=True, name=f"{type(other).__name__}.{name}",
                    positions=(), names=())
 
@@ -81,7 +81,7 @@ def _by_other(other: Any, name: str, x: Any, tried: bool = False) -> Any:
         return NotImplemented
     result = NotImplemented if tried else getattr(other, name)(x)
     if result is NotImplemented and getattr(other, "__array_ufunc__", 0) is not None:
-        result = _by_subclass(other, name, x, "it takes ndarrays alone")
+        result = _with_alias(other, name, x, "it takes ndarrays alone")
     return result
 
 
@@ -103,7 +103,7 @@ def binary(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
         if turn == "partner":
             return _partnered(self, other, reflected)
         if turn == "other" and isinstance(other, np.ndarray):
-            result = _by_subclass(other, reflected, self)       # before ndarray's own, for what it does not take
+            result = _with_alias(other, reflected, self)       # before ndarray's own, for what it does not take
             return ufunc(self, other) if result is NotImplemented else result
         if turn == "other" or _priority_of_instance(other):
             return _by_other(other, reflected, self)
@@ -152,7 +152,7 @@ def comparison(ufunc: np.ufunc, reflected: str) -> Callable[..., Any]:
             return result
         turn = whose_turn(type(other), reflected)
         if turn != "us" and isinstance(other, np.ndarray):
-            result = _by_subclass(other, reflected, self)       # Python asks a subclass first
+            result = _with_alias(other, reflected, self)       # Python asks a subclass first
             if result is not NotImplemented:
                 return result
         elif turn == "other" or _priority_of_instance(other):

@@ -263,7 +263,7 @@ def _but_for(meta: np.ndarray, items: tuple[Any, ...], at: int, end: int) -> np.
 
 
 #: Bytes of positions, or of a mask, that are looked through on the host at each use: for 16 KiB of a mask NumPy takes 6
-#: to 17 microseconds, for as many of positions less.
+#: to 17 microseconds, for as many of positions 3.
 _MOST_LOOKED_AT = 1 << 14
 
 

@@ -14,7 +14,7 @@ import pytest
 import lazyarray
 
 NIGHTLY = os.environ.get("LAZYARRAY_NIGHTLY") == "1"
-COUNT = 2000 if NIGHTLY else 30
+COUNT = 2000 if NIGHTLY else 40
 
 pytestmark = pytest.mark.skipif(lazyarray.device().name != "simulated" or sys.version_info < (3, 12),
                                 reason="points are those of the simulated device, and of Python 3.12 and later")

@@ -387,8 +387,9 @@ def mark(target: np.ndarray, first: int, ranges: Ranges) -> None:
 
 #: Ranges up to which they are taken one by one.
 _FEW = 256
-#: Bytes of what is spanned for each byte of the ranges from which on these are named one by one: NumPy takes 5 to 10 ns
-#: for each of them, and 1 to 3 for one that is only looked at.
+#: Bytes of what is spanned for each byte of the ranges from which on these are named one by one. Of 6.4 MB (NumPy 2.5,
+#: one core) it takes 3.5 to 4.4 ns for each byte that is only looked at, and for each that is named 6 to 15 where these
+#: are a fortieth or less, and 30 to 35 where they are an eighth.
 _SPARSE = 8
 
 
