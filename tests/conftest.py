@@ -1,12 +1,14 @@
 """Settings of every test run: which device, how many examples, and a clean slate for each test."""
 from __future__ import annotations
 
+import ast
 import gc
 import os
 import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -35,7 +37,7 @@ if TWO_DEVICES:
 _FIRST = {"test_speedups.py", "test_many_arrays.py", "test_machine.py"}
 
 
-#: A file of tests that names one of these depends on the Python version, or on what is installed beside one of them.
+#: A test that names one of these depends on the Python version, or on what is installed beside one of them.
 _ON_EACH = re.compile(r"version_info|torch|IPython|ipykernel|notebook|nbclient|sphinx|nvrtc|pyright"
                       r"|(importorskip|find_spec)\(.cupy")
 
@@ -46,13 +48,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--whole", action="append", default=[], metavar="PATH", help="tests that no other run has")
 
 
+def _on_each(path: Path) -> tuple[str, ...]:
+    """How the names of a file's tests begin that each version has; ("",) if what all of them share depends on it."""
+    text = path.read_text()
+    if not _ON_EACH.search(text):       # to parse all files takes seconds
+        return ()
+    found = []
+    for node in ast.parse(text).body:
+        if _ON_EACH.search(ast.unparse(node)):
+            if not isinstance(node, ast.FunctionDef | ast.ClassDef) or not node.name.lower().startswith("test"):
+                return ("",)
+            found.append(node.name)
+    return tuple(found)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in _FIRST)
     if share := config.getoption("--share"):
         part, parts = map(int, share.split("/"))
         whole = tuple(config.getoption("--whole"))
-        on_each = {path: bool(_ON_EACH.search(path.read_text())) for path in {item.path for item in items}}
-        left = [item for item in items if not (on_each[item.path] or item.nodeid.startswith(whole)
+        on_each = {path: _on_each(path) for path in {item.path for item in items}}
+        left = [item for item in items if not (item.nodeid.partition("::")[2].startswith(on_each[item.path])
+                                               or item.nodeid.startswith(whole)
                                                or zlib.crc32(item.nodeid.encode()) % parts == part - 1)]
         config.hook.pytest_deselected(items=left)
         gone = {id(item) for item in left}

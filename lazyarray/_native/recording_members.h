@@ -421,8 +421,9 @@ again:
         goto otherwise;
     int kind = member->kind;
     for (Py_ssize_t i = 0; i < all; i++) {
-        if ((kind & (INDEXES | ASSIGNS)) == INDEXES && i == 0) {    /* of what is large a small part may be read */
-            if ((arguments[0] = on_host_up_to(args[0], PY_SSIZE_T_MAX)) == NULL || !note_source(&found, args[0], arguments[0]))
+        if ((kind & (INDEXES | ASSIGNS)) && i == 0) {   /* of what is large a small part may be read, or written */
+            const Py_ssize_t most = kind & ASSIGNS ? limits.ON_BOTH : PY_SSIZE_T_MAX;
+            if ((arguments[0] = on_host_up_to(args[0], most)) == NULL || !note_source(&found, args[0], arguments[0]))
                 goto otherwise;
         }
         else if ((arguments[i] = replaced(args[i], &found, 0)) == NULL)
@@ -440,7 +441,7 @@ again:
         goto otherwise;
     if (((kind & BROADCASTS) && count == 2 && !is_small_together(arguments[0], arguments[1], found.most))
             || ((kind & MULTIPLIES) && count == 2 && !is_small_product(arguments[0], arguments[1], found.most))
-            || ((kind & INDEXES) && count > 1 && !is_small_part(arguments[0], arguments[1], found.most)))
+            || ((kind & (INDEXES | ASSIGNS)) && count > 1 && !is_small_part(arguments[0], arguments[1], found.most)))
         goto otherwise;
     Py_INCREF(args[0]);     /* and with it its ndarray, which nothing else may hold */
     PyObject *held = Py_NewRef(got(args[0], X.host));
@@ -448,6 +449,9 @@ again:
     result = written_on_host(writes ? args[0] : NULL, member->callee, kind & COMPUTES ? member->callee : NULL, arguments,
                              count, names);
     const int left = writes && result == Py_NotImplemented;
+    /* An element that is taken or assigned is a call that the device did not get; a view would be none there. */
+    if (result != NULL && !(kind & COMPUTES) && ((kind & ASSIGNS) || !PyArray_Check(result)))
+        note_hosted();
     if (writes && !left && tell_if_used(args[0]) < 0)
         Py_CLEAR(result);
     if (left)
@@ -465,11 +469,13 @@ otherwise:
     if (PyErr_Occurred())
         return NULL;
     int computes = member->kind & COMPUTES;
-    if (!fetched && (member->kind & ASSIGNS) && all == 3)
-        computes = writes_to_small(args[0]);
+    if (!fetched && (member->kind & ASSIGNS) && all == 3) {
+        if ((computes = writes_to_small(args[0])) == 0 && (fetched = note_assigned(args[0], args[1], args[2])) > 0)
+            goto again;
+    }
     else if (!fetched && (member->kind & INDEXES) && all == 2)
         computes = takes_of_small(args[0], args[1]);
-    if (computes < 0)
+    if (computes < 0 || fetched < 0)
         return NULL;
     if (computes && !fetched && (fetched = note_run(args, all, NULL, cheap)) != 0) {
         if (fetched < 0)
@@ -481,11 +487,17 @@ otherwise:
     if ((member->kind & SEES) && names == NULL
             && ((result = seen_by(member->callee, member->kind, args, count, NULL)) != NULL || PyErr_Occurred()))
         return result;
-    if ((member->kind & (INDEXES | ASSIGNS)) == INDEXES && count == 2
-            && ((result = view_of_part(args[0], args[1])) != NULL || PyErr_Occurred()
+    if ((member->kind & (INDEXES | ASSIGNS)) == INDEXES && count == 2) {
+        if ((result = view_of_part(args[0], args[1])) != NULL || PyErr_Occurred()
                 || (result = element_taken(args[0], args[1])) != NULL || PyErr_Occurred()
-                || (result = rows_taken(args[0], args[1])) != NULL || PyErr_Occurred()))
-        return result;
+                || (result = rows_taken(args[0], args[1])) != NULL || PyErr_Occurred())
+            return result;
+        PyObject *storage = small_bytes == 0 || fetched || Py_TYPE(args[0]) != types.LazyNdarray ? Py_None : storage_by_now(args[0]);
+        if (Py_TYPE(storage) == types.Storage && got(storage, S.host) != Py_None) {     /* it was fetched, see `note_taken` */
+            fetched = 1;
+            goto again;
+        }
+    }
     if ((member->kind & ASSIGNS) && count == 3) {
         if ((result = assigned(args[0], args[1], args[2])) != Py_False) {
             Py_XDECREF(result);
@@ -504,6 +516,20 @@ otherwise:
 }
 
 /* -- NumPy's protocols: the functions that NumPy calls --------------------------------------------------------------- */
+
+/* Whether what ``reduceat`` gives of an array is small, whichever the axis is: it has as many elements along that as there are indexes. */
+static int
+is_small_reduced(PyObject *given, PyObject *indexes, Py_ssize_t most)
+{
+    const Py_ssize_t count = PyArray_Check(indexes) ? PyArray_SIZE((PyArrayObject *)indexes) : PyList_CheckExact(indexes) || PyTuple_CheckExact(indexes) ? Py_SIZE(indexes) : -1;
+    if (!PyArray_Check(given) || count < 0)
+        return 0;
+    PyArrayObject *array = (PyArrayObject *)given;
+    Py_ssize_t least = PyArray_SIZE(array) | 1;
+    for (int i = 0; i < PyArray_NDIM(array); i++)
+        least = PyArray_DIM(array, i) < least ? PyArray_DIM(array, i) : least;
+    return times(count, bytes_of(array) / (least > 0 ? least : 1)) <= most;
+}
 
 /* A call of a ufunc or of one of its methods; NotImplemented: not for the host. */
 static PyObject *
@@ -538,7 +564,8 @@ ufunc_on_host(PyObject *ufunc, PyObject *method, PyObject *const *inputs, Py_ssi
             || (outer && PyArray_Check(arguments[1]) && PyArray_Check(arguments[2])
                 && times(PyArray_SIZE((PyArrayObject *)arguments[1]), PyArray_NBYTES((PyArrayObject *)arguments[2])) > found.most)))
         goto end;
-    if (plain ? count != ((PyUFuncObject *)ufunc)->nin : PyUnicode_Compare(method, text.reduceat) == 0)
+    if (plain ? count != ((PyUFuncObject *)ufunc)->nin
+            : PyUnicode_Compare(method, text.reduceat) == 0 && (count < 2 || !is_small_reduced(arguments[1], arguments[2], found.most)))
         goto end;
     callee = plain ? Py_NewRef(ufunc) : PyObject_GetAttr(ufunc, method);
     if (callee != NULL && (!counts_still(&found) || is_devices(&found) != 0)) {

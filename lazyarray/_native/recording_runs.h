@@ -16,13 +16,14 @@ arrays of the next are fetched. Numbers of calls decide, never a time: what is c
 /* The run that is under way: how many calls it has, and how many of them since arrays were fetched in vain; `needed`: so many, and those
 of the next are fetched. From then on (`credit` > 0) those of each call are, for as long as there are enough calls on the host for what is
 fetched and sent: `hosted` calls since, and `spent` that would make up for it. Without a run, `balance` is the one less the other. Where
-too much was sent, so many next calls (`away`) leave to the device what both sides have, see `is_devices`. */
-static struct { long length, since, needed, credit, hosted, spent, balance, away; } run = {.needed = SHORTEST_RUN};
+too much was sent, so many next calls (`away`) leave to the device what both sides have, see `is_devices`. `ones`: elements and rows, see
+`note_one`, since the last call with a large array. */
+static struct { long length, since, needed, credit, hosted, spent, balance, away, ones; } run = {.needed = SHORTEST_RUN};
 
 static void
 forget_runs(void)
 {
-    run.length = run.since = run.credit = run.hosted = run.spent = run.balance = run.away = 0;
+    run.length = run.since = run.credit = run.hosted = run.spent = run.balance = run.away = run.ones = 0;
     run.needed = SHORTEST_RUN;
 }
 
@@ -172,8 +173,58 @@ note_hosted(void)
         run.hosted++;
         run.credit += run.credit < MOST_CREDIT;
     }
-    else
-        run.balance += run.balance < MOST_CREDIT;
+    else if (run.balance < MOST_CREDIT)
+        run.balance++;
+    else        /* the host does what there is to do: what was in vain is long ago */
+        run.needed = SHORTEST_RUN;
+}
+
+/* Notes that an element or a row is taken of an array, or (`written`) assigned, that is too large to be a small one, but not for the host:
+after many in a row, with no call on a large array between, it is fetched, or given to the host. Then others that the program takes elements
+of follow at once, and what was fetched before once there were as many more as make up for the copy. Whether it was; -1: an error. */
+static int
+note_one(PyObject *x, PyObject *storage, int written)
+{
+    Py_INCREF(storage);
+    const Py_ssize_t nbytes = bytes_of_storage(storage);
+    int follows = 0;
+    if (nbytes > small_bytes && nbytes <= limits.ON_BOTH && run.ones < 0) {
+        PyObject *fetched = written ? NULL : PyObject_GetAttr(storage, text.fetched);
+        follows = written ? got(storage, S.host) != Py_None : fetched != NULL && PyLong_AsLong(fetched) < 0;
+        Py_XDECREF(fetched);
+    }
+    Py_DECREF(storage);
+    if (PyErr_Occurred())
+        return -1;
+    if (nbytes <= small_bytes || nbytes > limits.ON_BOTH || (!follows && ++run.ones <= limits.TAKEN))
+        return 0;
+    PyObject *done = PyObject_CallFunctionObjArgs(py.give_to_host, x, written ? Py_True : Py_False, NULL);
+    const long calls = done == NULL ? -1 : PyLong_AsLong(done);
+    Py_XDECREF(done);
+    if (calls >= 0 && !(follows && written))
+        run.ones = (follows ? run.ones : 0) - calls;
+    return calls < 0 ? -1 : calls > 0;
+}
+
+/* The same of ``x[index] = value`` of what the device has. What it has of the value, too, does not count. */
+static int
+note_assigned(PyObject *x, PyObject *index, PyObject *value)
+{
+    const int is_tuple = PyTuple_CheckExact(index);
+    PyObject *storage = Py_TYPE(x) == types.LazyNdarray ? storage_by_now(x) : NULL;
+    if (small_bytes == 0 || storage == NULL || Py_TYPE(storage) != types.Storage)
+        return 0;
+    int lacking = 0, whole_numbers = 0;
+    for (Py_ssize_t i = 0; i < (is_tuple ? PyTuple_GET_SIZE(index) : 1); i++) {
+        PyObject *item = is_tuple ? PyTuple_GET_ITEM(index, i) : index;
+        if (!PyLong_CheckExact(item) && !PySlice_Check(item))
+            return 0;
+        whole_numbers += PyLong_CheckExact(item);
+    }
+    if (whole_numbers == 0)
+        return 0;
+    const int small = has_small(value, small_bytes, NULL, &lacking, 0);
+    return small < 0 ? -1 : small == 1 && lacking == 0 ? note_one(x, storage, 1) : 0;
 }
 
 /* Notes that an array is used where the host could have gone on: an element or a row of it is taken, or it is `beside` arrays that the host
@@ -183,8 +234,10 @@ static int
 note_taken(PyObject *x, PyObject *meta, int beside)
 {
     PyObject *storage = got(x, X.storage), *writes = NULL, *taken = NULL, *done = NULL;
-    if (PyArray_NBYTES((PyArrayObject *)meta) > small_bytes || Py_TYPE(storage) != types.Storage)
+    if (Py_TYPE(storage) != types.Storage)
         return 0;
+    if (PyArray_NBYTES((PyArrayObject *)meta) > small_bytes)
+        return beside ? 0 : note_one(x, storage, 0);
     Py_INCREF(storage);
     int failed = is_on_device_alone(storage), fetched = 0;
     if (failed > 0) {
@@ -249,7 +302,7 @@ note_run(PyObject *const *many, Py_ssize_t count, PyObject *more, int cheap)
         if (small != 1 || begun) {
             if (small == 0) {
                 leave_host();
-                run.length = 0;
+                run.length = run.ones = 0;
             }
             return small < 0 ? -1 : small == 1;     /* the host has what it lacked a moment ago, or may use it by now */
         }

@@ -45,6 +45,9 @@ def array(x: ArrayHandle, dtype: Any = None, *, copy: bool | None = None) -> np.
         return handles.host_of(x, "np.asarray").astype(dtype)
     if copy:
         return np.array(handles.host_of(x, "np.array"), order="K")
+    if handles.is_light(x) and (alias := handles.lent_light(x)) is not None:
+        weakref.finalize(alias, type, x).atexit = False
+        return alias
     return _with_storage(handles.alias_of(x, "np.asarray"), x)
 
 
@@ -61,6 +64,9 @@ def buffer(x: ArrayHandle, flags: int, /) -> memoryview:
 
     Raises ValueError, as an ndarray does, if the consumer asks for another layout or for writable memory.
     """
+    if (flags & (_WRITABLE | _FORMAT | _ANY_CONTIGUOUS | _F_CONTIGUOUS) == _FORMAT | _STRIDES and handles.is_light(x)
+            and not who_asks(sys._getframe(1)) and (alias := handles.lent_light(x)) is not None):
+        return memoryview(alias)
     if flags & _WRITABLE or flags & (_C_CONTIGUOUS | _F_CONTIGUOUS | _ANY_CONTIGUOUS) != _STRIDES:
         _check_buffer(handles.meta_of(x), flags)
     meta, storage = x._self_meta, x._self_storage
@@ -164,6 +170,8 @@ def _comes_back(dtype: np.dtype, aligned: bool) -> bool:
 def array_struct(x: ArrayHandle) -> Any:
     """`__array_struct__`: a capsule that holds an alias, which NumPy keeps with its array."""
     _raise_lost()
+    if handles.is_light(x) and not who_asks(sys._getframe(1)) and (alias := handles.lent_light(x)) is not None:
+        return alias.__array_struct__
     meta = handles.meta_of(x)
     if meta.dtype.kind not in "biufcSO":
         # The struct has no room for units, fields or references: the next protocols in line have.

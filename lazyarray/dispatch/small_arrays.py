@@ -464,14 +464,17 @@ def form_of(x: Any) -> np.ndarray:
     return handles.meta_of(x) if host is None else host
 
 
-def quick_array(*args: Any) -> Any:
-    """``numpy.array`` of a list or a tuple in which nothing is the device's alone, and a dtype; else None."""
-    if not limit() or type(args[0]) not in (list, tuple) or len(args) > 2:
+_MADE_OF = frozenset((list, tuple, int, float, complex, bool))
+
+
+def quick_array(obj: Any, dtype: Any = None) -> Any:
+    """``numpy.array`` of a number, or of a list or a tuple in which nothing is the device's alone; else None."""
+    if type(obj) not in _MADE_OF and not isinstance(obj, np.generic) or not limit():
         return None
     options = current_options()
     if not options.small_on_host or not options.lazy:
         return None
-    result = _native_run(np.array, args, {}, _ARRAY)
+    result = _native_run(np.array, (obj,) if dtype is None else (obj, dtype), {}, _ARRAY)
     return None if result is NotImplemented else result
 
 

@@ -3,8 +3,9 @@
 What comes of a large array is the device's, and so is what is computed of that. A kernel takes the device some
 microseconds, whatever it computes, and NumPy takes one for a few elements. So an array whose elements or rows are taken
 one by one is fetched, and one beside which the host's own are needed again and again, and so are the arrays of a call
-that comes after many on small arrays. Numbers of calls decide,
-never times: what a program computes where is the same each time.
+that comes after many on small arrays. An array that is too large to be small, but not for the host, is fetched, or
+given to the host, after many elements or rows of such in a row, with no call on a large array between. Numbers of calls
+decide, never times: what a program computes where is the same each time.
 """
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from ..storage.storage import Storage
 if TYPE_CHECKING:
     from ..storage.handles import ArrayHandle, ScalarHandle
 
-__all__ = ["TAKEN", "fetch_run", "fetch_taken", "for_native"]
+__all__ = ["TAKEN", "fetch_run", "fetch_taken", "for_native", "give_to_host"]
 
 #: Elements and rows that are taken of a small array on the device before it is fetched, and calls in which others would
 #: have to be sent to it. A fetch takes as long as some five calls of the device, and who takes one after the other goes
@@ -43,6 +44,25 @@ def fetch_taken(x: ArrayHandle, beside: bool) -> None:
         with contextlib.suppress(TransferError):        # `no_transfers` is in force
             _fetch(x._self_storage, handles.meta_of(x), "small arrays of the host are computed with it again and again"
                    if beside else "its elements or rows are taken one by one")
+
+
+def give_to_host(x: ArrayHandle, written: bool) -> int:
+    """Have all of an array on the host, too, of which elements and rows are taken and assigned one by one, though it is
+    too large to be small; where they are to be `written`, on the host alone.
+
+    How many of them make up for it; 0 if that is not wanted here, or can't be.
+    """
+    storage = x._self_storage
+    if not current_options().small_on_host or others_run() or not _may_be_fetched(storage):
+        return 0
+    whole = coherence.whole_of(storage)
+    with contextlib.suppress(TransferError):        # `no_transfers` is in force
+        _fetch(storage, whole, "its elements or rows are taken and assigned one by one")
+        storage.fetched = storage.writes
+        if written:
+            storage.wrote_host(whole)
+        return _CALLS + storage.nbytes // _EACH
+    return 0
 
 
 def fetch_run(lacking: Sequence[ArrayHandle | ScalarHandle], length: int) -> int:
@@ -88,4 +108,5 @@ def _fetch(storage: Storage, view: Any, why: str) -> None:
 
 def for_native() -> dict[str, Any]:
     """What the part in C calls and goes by."""
-    return {"fetch_taken": fetch_taken, "fetch_run": fetch_run, "others_run": others_run, "TAKEN": TAKEN}
+    return {"fetch_taken": fetch_taken, "fetch_run": fetch_run, "give_to_host": give_to_host,
+            "others_run": others_run, "TAKEN": TAKEN, "ON_BOTH": ON_BOTH}

@@ -275,6 +275,8 @@ def _of_triangle(args: tuple[Any, ...], result: Any) -> Any:
     return result
 
 
+_DTYPE = frozenset(("dtype",))
+
 #: Functions of whose results it is known what they may index -> what keeps that of ``function(*args)``.
 _NOTED = {_np.arange: _series, _np.triu_indices: _of_triangle, _np.tril_indices: _of_triangle}
 
@@ -282,7 +284,7 @@ _NOTED = {_np.arange: _series, _np.triu_indices: _of_triangle, _np.tril_indices:
 def _named(func: Callable[..., Any], create: Callable[..., Any], doc: str) -> Callable[..., Any]:
     """`create` under the name and with the parameters of NumPy's `func`, its `like=` too."""
     quick, noted = func in QUICK, _NOTED.get(func)
-    of_list = small_arrays.quick_array if func is _np.array else None
+    of_list = small_arrays.quick_array if func in (_np.array, _np.asarray, _np.asanyarray) else None
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if quick and (result := _native.recording.sourced(func, args, kwargs)) is not None:
@@ -291,7 +293,8 @@ def _named(func: Callable[..., Any], create: Callable[..., Any], doc: str) -> Ca
             if kwargs.get("like") is not None:
                 return lazy(func(*args, **kwargs))      # whose array it becomes is for its type to say
             kwargs.pop("like", None)
-        elif of_list is not None and (result := of_list(*args)) is not None:
+        if of_list is not None and 0 < len(args) < 3 - len(kwargs) and kwargs.keys() <= _DTYPE and (
+                (result := of_list(*args, **kwargs)) is not None):
             return result
         result = create(*args, **kwargs)
         return result if noted is None or kwargs.get("m") is not None else noted(args, result)

@@ -45,6 +45,8 @@ _MOST_STALE = 16
 FEW_RANGES = 1024
 #: Bytes of a storage up to which it is sent, and fetched again, as a whole: account of its parts takes longer.
 WHOLE = 256 << 10
+#: What is written there one by one is all of it from this part on: rows of 320 kB took 26 us each, and take 4.
+MUCH = 8
 #: The same of a storage whose view has more runs of bytes than this.
 SCATTERED, FEW_RUNS = 1 << 20, 64
 
@@ -227,6 +229,14 @@ def is_sent_whole(storage: StorageState, view: np.ndarray) -> bool:
         return nbytes <= WHOLE
     _, _, levels = runs_of(view.shape, view.strides, view.itemsize, 0)
     return math.prod(n for n, _ in levels) > FEW_RUNS
+
+
+def much_is_sent(storage: StorageState) -> bool:
+    """Whether the next write on the host is one of all of a storage of which small parts are computed there: so much of
+    it is current there alone, or so many pieces, that account of them takes longer than to send the rest.
+    """
+    dirty = storage.host_dirty
+    return storage.nbytes <= ON_BOTH and (len(dirty) > FEW_RUNS or dirty.nbytes > storage.nbytes // MUCH)
 
 
 def has_written(storage: StorageState, view: np.ndarray, later: Ranges, writes: int | None = None) -> bool:

@@ -89,6 +89,7 @@ class Storage(StorageState):
             self.mirror.valid = Ranges.span(0, memory.nbytes)
             self.host_dirty = self.placed = Ranges.span(0, self._nbytes)    # of an array without elements none
             self.host = True
+            self.mirror.take_on(array)
         return self
 
     # -- the four verbs --------------------------------------------------------------------
@@ -193,7 +194,7 @@ class Storage(StorageState):
         """We have written a view on the host, where all of it was current."""
         with holding(self.lock):
             self.clean = False
-            if coherence.is_sent_whole(self, view):
+            if coherence.is_sent_whole(self, view) or coherence.much_is_sent(self):
                 written = Ranges.span(0, self.nbytes)
             else:
                 written = Ranges.of_view(view.shape, view.strides, view.itemsize, self._offset(view))

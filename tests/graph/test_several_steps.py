@@ -378,3 +378,48 @@ def test_long_correlations(sizes, dtype):
     a[3] = np.nan
     found = np.asarray(np.correlate(lazyarray.asarray(a), lazyarray.asarray(v), "full"))
     assert np.array_equal(np.isnan(found), np.isnan(np.correlate(a, v, "full")))
+
+
+# -- means and variances without NaN --------------------------------------------------------------
+
+def heard(call):
+    """The result of a call, and the warnings that are NumPy's."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = call()
+    return result, [str(one.message) for one in caught if one.category is RuntimeWarning]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("name, ddofs", [("nanmean", [None]), ("nanvar", [0, 1, 5, -1]), ("nanstd", [0, 2])])
+@pytest.mark.parametrize("case", ["some", "none", "a slice of NaN", "all", "infinite"])
+def test_moments_without_nan(dtype, order, name, ddofs, case):
+    plain = np.array(np.random.default_rng(2).normal(3, 2, (4, 5, 6)), dtype, order=order)
+    if case != "none":
+        plain[np.random.default_rng(3).random(plain.shape) < 0.3] = np.nan
+    if case in ("a slice of NaN", "all"):
+        plain[:, 2] = np.nan
+    if case == "all":
+        plain[...] = np.nan
+    if case == "infinite":
+        plain[1, 1, 1] = np.inf
+    x, function = lazyarray.asarray(plain.copy("K")), getattr(np, name)
+    for axis in (None, 0, -1, (0, 2)):
+        for options in [{"axis": axis, "keepdims": keepdims} | ({} if ddof is None else {"ddof": ddof})
+                        for keepdims in (False, True) for ddof in ddofs]:
+            with np.errstate(invalid="ignore"):
+                want, said = heard(lambda: function(plain, **options))
+                got, says = heard(lambda: function(x, **options))
+            assert says == said and lazyarray.is_lazy(got)
+            assert got.dtype == want.dtype and np.shape(got) == np.shape(want)
+            assert np.allclose(got, want, rtol=1e-4 if dtype == "f4" else 1e-12, equal_nan=True)
+            assert np.array_equal(np.isnan(got), np.isnan(want))
+
+
+def test_moments_read_the_array_alone():
+    """What is NaN is looked for in each pass, and kept in none."""
+    x = lazyarray.asarray(np.where(np.arange(6.0) > 4, np.nan, np.arange(6.0)))
+    with lazyarray.trace() as seen:
+        assert float(np.nanmean(x)) == 2 and float(np.nanvar(x)) == 2
+    assert [event.kind for event in seen.events] == ["synchronise", "materialise"] * 2

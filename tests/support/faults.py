@@ -618,7 +618,7 @@ def prepared() -> Iterator[Surroundings]:
         _native.recording.small(0)      # arrays of a few elements do not stay on the host
     collects = gc.isenabled()
     gc.collect()
-    gc.freeze()
+    gc.freeze()     # for good: in a long run of tests to look at all that there is takes half a second each time
     gc.disable()
     try:
         with monitored(), poisoned(), warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -628,7 +628,6 @@ def prepared() -> Iterator[Surroundings]:
     finally:
         if collects:
             gc.enable()
-        gc.unfreeze()
         if _native.recording is not None:
             _native.recording.small(small)
         for owner, name, value in kept:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -51,15 +52,18 @@ def _on_host(x: Any) -> Any:
     return native.on_host(x) if handles.is_array(x) else x
 
 
-def _has(result: Any, value: Any, why: str = "all-NaN check") -> bool:
-    """Whether a result has this value, which that of a slice that is all NaN has: few are looked at on the host."""
+def _has(result: Any, value: Any, why: str = "all-NaN check", compare: Callable[..., Any] = operator.eq) -> bool:
+    """Whether a result has this value, which that of a slice that is all NaN has: few are looked at on the host.
+
+    Or one that is less, and so on, if `compare` says so.
+    """
     on_host = _on_host(result)
     if on_host is not None:
-        return bool(np.any(on_host == value))
+        return bool(np.any(compare(on_host, value)))
     found = handles.operand_of(result)
     if found.nbytes <= FETCHED:
-        return bool(np.any(fetch(found, why) == value))
-    return truth((found == value).any(), why)
+        return bool(np.any(compare(fetch(found, why), value)))
+    return truth(compare(found, value).any(), why)
 
 
 # -- without NaN ---------------------------------------------------------------------------------
@@ -98,6 +102,59 @@ def _total(total: Callable[..., Any], neutral: int) -> Callable[..., Any]:
         return None if chosen is None else total(chosen, axis=axis, keepdims=keepdims is True)
 
     return recorder
+
+
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _none, *,
+            where: Any = _none) -> Any:
+    kind = _dtype_of(a)
+    if kind is None or dtype is not None or out is not None or not _are_plain(keepdims, where):
+        return None
+    total, count = _added_up(a, axis, keepdims is True)
+    return None if total is None or _has(count, 0) else _divided(total, count, kind)
+
+
+def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = _none, *,
+           where: Any = _none, mean: Any = _none, correction: Any = _none) -> Any:
+    """Three passes, of which each reads the array alone."""
+    kind = _dtype_of(a)
+    if kind is None or dtype is not None or out is not None or type(ddof) is not int or (
+            not _are_plain(keepdims, where, mean, correction)):
+        return None
+    total, count = _added_up(a, axis, axis is not None)
+    if total is None or _has(count, max(ddof, 0), compare=operator.le):
+        return None
+    away = _recorded(np.subtract, a, _divided(total, count, kind))
+    away = None if away is None else _recorded(np.where, _recorded(np.isnan, a), kind.type(0), away)
+    if away is None:
+        return None
+    result = np.sum(_recorded(np.multiply, away, away), axis=axis, keepdims=keepdims is True)
+    if axis is not None and keepdims is not True:
+        count = count.reshape(result.shape)
+    return _divided(result, count - ddof if ddof else count, kind)
+
+
+def nanstd(*args: Any, **options: Any) -> Any:
+    result = nanvar(*args, **options)
+    return None if result is None else np.sqrt(result)
+
+
+def _added_up(a: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
+    """The sum of all that is not NaN, and how many they are; two None if they can't be recorded.
+
+    NaN is looked for in each pass: what both share would be kept, which takes longer than to read the array twice.
+    """
+    chosen = _chosen(a, a.dtype.type(0))
+    there = _recorded(np.logical_not, _recorded(np.isnan, a))
+    if chosen is None or there is None:
+        return None, None
+    total, count = (np.sum(x, axis=axis, keepdims=keepdims) for x in (chosen, there))
+    return total, count
+
+
+def _divided(total: Any, count: Any, dtype: np.dtype) -> Any:
+    """A quotient by a whole number, which NumPy computes in float64, as `dtype`."""
+    quotient = np.true_divide(total, count)
+    return quotient if quotient.dtype == dtype else quotient.astype(dtype)
 
 
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
@@ -347,6 +404,7 @@ SEVERAL: dict[Callable[..., Any], Callable[..., Any]] = {
     np.nanmax: _without_nan(np.max, -np.inf, np.max), np.nanmin: _without_nan(np.min, np.inf, np.min),
     np.nanargmax: _without_nan(np.max, -np.inf, np.argmax), np.nanargmin: _without_nan(np.min, np.inf, np.argmin),
     np.nansum: _total(np.sum, 0), np.nanprod: _total(np.prod, 1), np.nan_to_num: nan_to_num,
+    np.nanmean: nanmean, np.nanvar: nanvar, np.nanstd: nanstd,
     np.isclose: isclose, np.allclose: allclose, np.array_equal: array_equal,
     np.angle: angle, np.average: average, np.outer: outer, np.select: select, np.sinc: sinc,
     np.diff: diff, np.ediff1d: ediff1d, np.ptp: ptp, np.trace: trace,

@@ -24,7 +24,7 @@ from .byte_ranges import EMPTY, Ranges
 from .dirty_tracking import Nothing, Pages, Snapshot, kernel
 from .pages import Mapping
 
-__all__ = ["NOTHING", "LentMemory"]
+__all__ = ["NOTHING", "LentMemory", "is_lent_early", "lend_early"]
 
 #: An alias in more ranges than this is taken to cover the smallest gaps between them.
 _MOST_RANGES = 1 << 14
@@ -44,6 +44,50 @@ class _Alias(weakref.ref):
 
     ranges: Ranges
     writeable: bool
+
+
+class _Early(weakref.ref):
+    """The owner of an alias that was lent before there was a `LentMemory`, and where in which ndarray it lies."""
+
+    __slots__ = ("key", "start", "stop", "dtype")
+
+    key: int        # the ndarray's identity: the owner keeps it
+    start: int
+    stop: int
+    dtype: np.dtype[Any]
+
+
+_early: dict[int, list[_Early]] = {}
+
+
+def lend_early(array: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """An alias of an array in C order, which is all or a part of the ndarray `whole`, which is nobody else's.
+
+    Who writes through it writes the ndarray. The `LentMemory` that is made of that takes on its aliases.
+    """
+    owner = PickleBuffer(array)
+    reference = _Early(owner, _forget)
+    reference.key = id(whole)
+    reference.start = 0 if array is whole else (
+        array.__array_interface__["data"][0] - whole.__array_interface__["data"][0])
+    reference.stop = reference.start + array.nbytes
+    reference.dtype = array.dtype
+    _early.setdefault(id(whole), []).append(reference)
+    return _ndarray(array.shape, array.dtype, owner)
+
+
+def is_lent_early(whole: np.ndarray) -> bool:
+    """Whether there are aliases of `lend_early`."""
+    return id(whole) in _early
+
+
+def _forget(reference: _Early) -> None:
+    """Called by the garbage collector, in any thread."""
+    references = _early.get(reference.key, [])
+    if reference in references:
+        references.remove(reference)
+    if not references:
+        _early.pop(reference.key, None)
 
 
 class LentMemory(Unique):
@@ -100,6 +144,18 @@ class LentMemory(Unique):
             ranges = Ranges(offset, offset + size) if size else EMPTY
         else:
             ranges = Ranges.of_view(shape, array.strides, array.itemsize, offset, _MOST_RANGES)
+        self._enter(owner, ranges, dtype, offset, writeable)
+        return array
+
+    def take_on(self, whole: np.ndarray) -> None:
+        """Take on the aliases that were lent of an ndarray, whose memory this is now; its bytes must be valid."""
+        for reference in _early.pop(id(whole), ()):
+            owner = reference()
+            if owner is not None:
+                self._enter(owner, Ranges.span(reference.start, reference.stop), reference.dtype, reference.start, True)
+
+    def _enter(self, owner: PickleBuffer, ranges: Ranges, dtype: np.dtype[Any], offset: int, writeable: bool) -> None:
+        """Let it be known that bytes are lent."""
         if len(self._dead) > _MOST_DEAD:
             self._count_dead()
         if self._live is None and len(self._aliases) < _FEW:
@@ -118,16 +174,15 @@ class LentMemory(Unique):
         self.lent = True
         self._lends += 1
         if covered and self._live is live:
-            return array
+            return
         self._watch(ranges)
         if live is not None and (writeable or self._tracker.sees_all):      # type: ignore[union-attr]
             more = live | ranges
             if self._live is live:
                 self._live = more
-                return array
+                return
         if self._live is not live:
             self._live = None
-        return array
 
     def pin(self, ranges: Ranges | None = None) -> None:
         """A raw host pointer to `ranges` (all of it by default) was handed out.

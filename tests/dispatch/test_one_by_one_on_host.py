@@ -1,0 +1,207 @@
+"""Elements and rows, taken and assigned one by one, of arrays that are too large to be small, but not for the host."""
+from __future__ import annotations
+
+import collections
+
+import numpy as np
+import pytest
+
+import lazyarray
+import lazyarray.numpy as xnp
+from lazyarray import _native
+from lazyarray.storage.state import ON_BOTH
+
+pytestmark = [pytest.mark.skipif(_native.recording is None, reason="without the part in C no array stays on the host"),
+              pytest.mark.one_device("what is small is of one device")]
+
+N = 2000        # 16,000 bytes, beside 4,096 of small ones
+
+
+@pytest.fixture(autouse=True)
+def small():
+    before = _native.recording.small(4096)      # which forgets what other tests have begun
+    yield
+    _native.recording.small(before)
+
+
+def counted(work):
+    with lazyarray.trace() as seen:
+        result = work()
+    return result, collections.Counter(event.kind for event in seen.events)
+
+
+def recurrence(np, n, count=300):
+    x = np.zeros(n)
+    for i in range(1, count):
+        x[i] = 0.5 * x[i - 1] + 1
+    return x
+
+
+def tridiagonal(np, n, count=300):
+    a, d, cp, dp = np.ones(n), np.ones(n), np.empty(n), np.empty(n)
+    cp[0], dp[0] = 0.3, d[0]
+    for i in range(1, count):
+        den = 4 - a[i] * cp[i - 1]
+        cp[i] = 1 / den
+        dp[i] = (d[i] - a[i] * dp[i - 1]) / den
+    return np.stack((cp[:count], dp[:count]))
+
+
+def numbers(np, n, count=300):
+    x = np.zeros(n)
+    for i in range(count):
+        x[i] = i * 0.5
+    return x
+
+
+def counts(np, n, count=300):
+    x = np.zeros(n, int)
+    for i in range(count):
+        x[i % 7] += 1
+    return x
+
+
+def rows(np, n, count=300):
+    x = np.zeros((n // 4, 4))
+    for i in range(count):
+        x[i, :3] = (i, 2, 3)
+    return x
+
+
+@pytest.mark.parametrize("program", [recurrence, tridiagonal, numbers, counts, rows], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("n", [N, ON_BOTH // 8])
+def test_the_loop_goes_on_on_the_host(program, n):
+    """Each array is fetched once, and nothing is sent, however long the loop is."""
+    found, seen = counted(lambda: program(xnp, n))
+    assert np.array_equal(found, program(np, n))
+    _native.recording.small(4096)
+    _, more = counted(lambda: program(xnp, n, 450))
+    assert seen["materialise"] == more["materialise"] <= 4
+    assert max(seen["upload"], more["upload"]) <= (17 if program is rows else 1)    # the first rows are sent
+
+
+def test_an_array_that_is_too_large_stays():
+    found, seen = counted(lambda: counts(xnp, ON_BOTH // 8 + 1))
+    assert seen["materialise"] == 0 and lazyarray.where(found).side == "device"
+    assert np.array_equal(found, counts(np, ON_BOTH // 8 + 1))
+
+
+def test_a_call_on_a_large_array_ends_it():
+    """A boundary that is set before each step is set on the device."""
+    x, plain = lazyarray.asarray(np.ones(N)), np.ones(N)
+
+    def steps():
+        nonlocal x, plain
+        for k in range(60):
+            for each in (x, plain):
+                each[0], each[-1] = k, 2.0
+                each[1:-1] = (each[2:] + each[:-2]) * 0.5
+    _, seen = counted(steps)
+    assert seen["materialise"] == seen["upload"] == 0
+    assert np.allclose(x, plain)
+
+
+def test_it_is_sent_once_when_the_device_needs_it():
+    def program(np, calls=4):
+        x = np.zeros(N)
+        found = []
+        for call in range(calls):
+            for i in range(100):
+                x[i] = x[i - 1] * 0.5 + call
+            found.append(float((x * x).sum()))
+        return found
+    found, seen = counted(lambda: program(xnp))
+    assert np.allclose(found, program(np))
+    assert seen["upload"] <= 4 and seen["materialise"] <= 12
+
+
+def test_results_of_the_device_are_assigned_there():
+    large = lazyarray.asarray(np.arange(6e5).reshape(300, 2000))
+    x = xnp.zeros(N)
+
+    def program():
+        for i in range(300):
+            x[i] = large[i].sum()
+    _, seen = counted(program)
+    assert seen["materialise"] == seen["upload"] == 0
+    assert np.array_equal(x[:300], np.asarray(large).sum(axis=1))
+
+
+def test_aliases_and_pointers_see_what_is_written():
+    x = xnp.zeros(N)
+    alias = np.asarray(x)
+    for i in range(100):
+        x[i] = x[i - 1] + 1
+        assert alias[i] == i + 1
+        if i % 10 == 0:
+            alias[-1] = i
+            assert x[-1] == i
+    x *= 2
+    assert alias[3] == 8
+    handle = lazyarray.asdevice(x)
+    for i in range(50):
+        x[i] = 7.0
+    handle[60] = 5
+    assert float(x[60]) == 5 and float(x[49]) == 7 and alias[60] == 5
+
+
+def test_no_transfers_leaves_it_on_the_device():
+    x = xnp.zeros(N)
+    x += 1
+    with lazyarray.no_transfers():
+        for i in range(100):
+            x[i] = 3.0
+    assert lazyarray.where(x).side == "device"
+    assert float(x.sum()) == N + 200
+
+
+def test_rows_with_gaps_that_are_written_in_place_take_no_account_of_each():
+    """The union of what was written took longer with each row."""
+    n = 9000
+    x, plain = lazyarray.asarray(np.ones((n, 4))), np.ones((n, 4))
+    for k in range(n):
+        row = x[k, :3]
+        row -= 1.0
+    plain[:, :3] -= 1
+    assert len(x._self_storage.host_dirty) <= 65
+    assert np.array_equal(x, plain) and np.array_equal(np.asarray(x * 1.0), plain)
+
+
+def test_the_same_solver_again_and_again_takes_no_more_copies():
+    """What was sent was set against calls that compute, not against elements: each sixth call was the device's."""
+    def solve(np, x):
+        k = np.abs(x) ** 1.5
+        k = k / (1 + k ** 1.2) ** 0.4
+        cp = np.empty(len(k))
+        cp[0] = k[0] / 4
+        for i in range(1, len(k)):
+            cp[i] = k[i] / (4 - k[i - 1] * cp[i - 1])
+        return cp
+    x, plain, seen = xnp.full(500, 3.0), np.full(500, 3.0), []
+    for _ in range(30):
+        x, kinds = counted(lambda: solve(xnp, x))
+        plain = solve(np, plain)
+        seen.append(kinds["materialise"] + kinds["upload"])
+    assert np.allclose(x, plain) and max(seen[2:]) <= max(seen[:2])
+
+
+def test_reduceat_of_small_arrays_is_the_hosts():
+    v, at = xnp.arange(400.0), xnp.arange(0, 400, 4)
+    found, seen = counted(lambda: np.add.reduceat(v, at))
+    assert seen["upload"] == 0 and lazyarray.where(found).side == "host"
+    assert np.array_equal(found, np.add.reduceat(np.arange(400.0), np.arange(0, 400, 4)))
+    found, seen = counted(lambda: np.add.reduceat(v.reshape(200, 2), [0, 5], axis=0))
+    assert seen["upload"] == 0 and found.shape == (2, 2)
+
+
+@pytest.mark.parametrize("make", [xnp.array, xnp.asarray, xnp.asanyarray], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("value", [0.5, 3, True, 2j, [1, 2], (1.0, [2.0][0]), np.float32(2), np.bool_(True)], ids=repr)
+@pytest.mark.parametrize("dtype", [None, "f4", float], ids=str)
+def test_what_is_made_of_numbers_stays_on_the_host(make, value, dtype):
+    if isinstance(value, complex) and dtype is not None:
+        return
+    options = {} if dtype is None else {"dtype": dtype}
+    found, seen = counted(lambda: make(value, **options))
+    want = np.array(value, **options)
+    assert type(found) is lazyarray.LazyNdarray and found.dtype == want.dtype and np.array_equal(found, want)
+    assert found.shape == want.shape and seen["upload"] == 0 and lazyarray.where(found).side == "host"

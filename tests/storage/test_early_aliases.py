@@ -1,0 +1,170 @@
+"""Aliases of arrays that are nothing but their ndarray, and get a storage later."""
+from __future__ import annotations
+
+import gc
+import random
+import sys
+
+import numpy as np
+import pytest
+
+import lazyarray
+import lazyarray.numpy as xnp
+from lazyarray import _native
+from lazyarray.storage import handles
+from lazyarray.storage.mirror import aliases
+
+pytestmark = [pytest.mark.skipif(_native.recording is None, reason="without the part in C no array stays on the host"),
+              pytest.mark.one_device("what is small is of one device")]
+
+
+@pytest.fixture(autouse=True)
+def small(small_on_host, monkeypatch):
+    small_on_host(95_000)
+    monkeypatch.setattr(handles, "others_run", lambda: False)      # xdist's threads do not write these
+
+
+def light(values):
+    x = xnp.array(values.tolist())
+    assert handles.is_light(x)
+    return x
+
+
+def test_an_alias_makes_no_storage():
+    x = light(np.arange(6.0))
+    alias = np.asarray(x)
+    assert handles.is_light(x) and type(alias) is np.ndarray and alias.flags.writeable
+    alias[2] = 9
+    assert x[2] == 9
+    x[3] = 8
+    x += 1
+    assert alias[2] == 10 and alias[3] == 9
+
+
+def test_what_is_asked_for_again_and_again_gets_a_storage():
+    x = light(np.arange(6.0))
+    kept = [np.asarray(x) for _ in range(5)]
+    assert not handles.is_light(x)
+    for i, alias in enumerate(kept):
+        alias[i] = 50 + i
+        assert all(other[i] == 50 + i for other in kept) and x[i] == 50 + i
+    assert float((x + 0).sum()) == sum(range(50, 55)) + 5
+
+
+@pytest.mark.parametrize("written", ["before", "after", "both"])
+def test_the_device_sees_what_an_alias_writes(written):
+    x = light(np.arange(6.0))
+    alias = np.asarray(x)
+    if written != "after":
+        alias[0] = 7
+    large = lazyarray.asarray(np.ones((20_000, 6))) * x
+    if written != "before":
+        alias[1] = 9
+        large = large * 0 + x
+    assert np.array_equal(large[5], alias) and np.array_equal(x, alias)
+    lazyarray.asdevice(x)[2] = 70
+    x += 1
+    assert alias[0] == (8 if written != "after" else 1)
+
+
+def test_an_alias_of_a_view_and_of_its_base():
+    x = light(np.arange(8.0))
+    view = x[2:6]
+    one, other = np.asarray(view), np.asarray(x)
+    one[0] = 50
+    assert x[2] == other[2] == 50
+    lazyarray.asdevice(x)
+    other[3] = 60
+    assert view[1] == one[1] == 60
+    x *= 2
+    assert one.tolist() == [100, 120, 8, 10]
+    del one, other
+    assert view.tolist() == [100, 120, 8, 10]
+
+
+def test_nothing_is_kept():
+    x = light(np.arange(6.0))
+    alias = np.asarray(x)
+    assert aliases._early
+    part = alias[2:]
+    del alias
+    gc.collect()
+    assert aliases._early       # what was made of it is one still
+    part[0] = 5
+    assert x[2] == 5
+    del part
+    gc.collect()
+    assert not aliases._early and handles.is_light(x)
+
+
+def test_an_alias_outlives_its_array():
+    alias = np.asarray(light(np.arange(6.0)) + 1)
+    assert alias.tolist() == [1, 2, 3, 4, 5, 6]
+    alias[0] = 9
+    gc.collect()
+    assert alias[0] == 9
+
+
+def test_who_asks_for_other_memory_gets_it():
+    x = light(np.arange(6.0).reshape(2, 3))
+    if sys.version_info >= (3, 12):
+        assert memoryview(x).format == "d" and memoryview(x).shape == (2, 3)
+        assert bytes(memoryview(x[:, ::2])) == np.array([0, 2, 3, 5.0]).tobytes()
+    assert np.asarray(x.T).flags.f_contiguous and np.asarray(x[:, ::2]).tolist() == [[0, 2], [3, 5]]
+    fixed = light(np.arange(3.0))
+    fixed.flags.writeable = False
+    assert not np.asarray(fixed).flags.writeable and not np.asarray(fixed[1:]).flags.writeable
+
+
+def _program(draws):
+    n = draws.choice([4, 50, 1000])
+    plain, lazy = np.arange(float(n)), light(np.arange(float(n)))
+    mine, theirs = [], []
+    for _ in range(25):
+        step = draws.choice("new alias write assign inplace view device drop sum part large add many reshape".split())
+        if step == "new":
+            plain, lazy = plain * 2 + 1, lazy * 2 + 1
+        elif step == "alias":
+            mine.append(plain[...]), theirs.append(np.asarray(lazy))
+        elif step == "part":
+            first = draws.randrange(n // 2)
+            mine.append(plain[first:first + 2]), theirs.append(np.asarray(lazy[first:first + 2]))
+        elif step in ("write", "add") and mine:
+            i, value = draws.randrange(len(mine)), draws.random()
+            for each in (mine[i], theirs[i]):
+                if step == "add":
+                    each += value
+                else:
+                    each[-1] = value
+        elif step == "assign":
+            i, value = draws.randrange(n), draws.random()
+            plain[i] = lazy[i] = value
+        elif step == "inplace":
+            plain += 1
+            lazy += 1
+        elif step == "view":
+            plain, lazy = plain[...], lazy[...]
+        elif step == "reshape":
+            plain, lazy = plain.reshape(2, -1).reshape(-1), lazy.reshape(2, -1).reshape(-1)
+        elif step == "device":
+            lazyarray.asdevice(lazy)
+        elif step == "drop" and mine:
+            i = draws.randrange(len(mine))
+            del mine[i], theirs[i]
+        elif step == "sum":
+            assert np.isclose(float(lazy.sum()), float(plain.sum()))
+        elif step == "large":
+            assert np.array_equal(xnp.zeros((20_000, 4)) + lazy[:4], np.zeros((20_000, 4)) + plain[:4])
+        elif step == "many":
+            for _ in range(4):
+                np.asarray(lazy)
+        for one, other in zip(mine, theirs):
+            assert np.array_equal(one, other), step
+        if draws.random() < 0.5:
+            assert np.array_equal(plain, np.array(lazy * 1)), step
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs(seed):
+    for more in range(5):
+        _program(random.Random(seed * 100 + more))
