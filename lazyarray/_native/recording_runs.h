@@ -175,8 +175,10 @@ note_hosted(void)
     }
     else if (run.balance < MOST_CREDIT)
         run.balance++;
-    else        /* the host does what there is to do: what was in vain is long ago */
-        run.needed = SHORTEST_RUN;
+    else if (run.needed > SHORTEST_RUN) {   /* the host does what there is to do: what was in vain was long ago */
+        run.needed /= 2;
+        run.balance = 0;
+    }
 }
 
 /* Notes that an element or a row is taken of an array, or (`written`) assigned, that is too large to be a small one, but not for the host:

@@ -526,7 +526,7 @@ def lent_light(x: ArrayHandle) -> np.ndarray | None:
     if home is None or home.storage is not None or promoted or others_run():
         return None
     times = getattr(home, "lent", 0)
-    if times == _MOST_LENT or not (
+    if times == _MOST_LENT or getattr(home, "sent", 0) or not (     # what is sent again is told from what was written
             host.flags.carray and host.size and host.dtype.char in _PLAIN and host.dtype.isnative):
         return None
     if trace.before_host_use is not None:
@@ -591,7 +591,7 @@ def stays_light(x: ArrayHandle, host: np.ndarray) -> bool:
     if home is None:        # another thread has given it a storage
         return False
     times = getattr(home, "sent", 0)
-    if times < _FEW_TIMES and views.each_once(host).nbytes <= _MOST_COMPARED:
+    if times < _FEW_TIMES and views.each_once(host).nbytes <= _MOST_COMPARED and not is_lent_early(home.array):
         home.sent = times + 1
         return True
     storage = x._self_storage
