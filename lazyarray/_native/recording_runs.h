@@ -239,7 +239,7 @@ note_taken(PyObject *x, PyObject *meta, int beside)
     if (Py_TYPE(storage) != types.Storage)
         return 0;
     if (PyArray_NBYTES((PyArrayObject *)meta) > small_bytes)
-        return beside ? 0 : note_one(x, storage, 0);
+        return beside || small_bytes == 0 ? 0 : note_one(x, storage, 0);
     Py_INCREF(storage);
     int failed = is_on_device_alone(storage), fetched = 0;
     if (failed > 0) {

@@ -112,6 +112,12 @@ def test_an_array_that_is_too_large_stays():
     assert np.array_equal(found, counts(np, ON_BOTH // 8 + 1))
 
 
+def test_nothing_is_fetched_where_no_array_is_small():
+    _native.recording.small(0)
+    x, seen = counted(lambda: counts(xnp, N))
+    assert lazyarray.where(x).side == "device" and seen["materialise"] == 0
+
+
 def test_a_call_on_a_large_array_ends_it():
     """A boundary that is set before each step is set on the device."""
     x, plain = lazyarray.asarray(np.ones(N)), np.ones(N)

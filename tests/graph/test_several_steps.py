@@ -10,6 +10,7 @@ import pytest
 
 import lazyarray
 import lazyarray.numpy as lnp
+from lazyarray.graph.record import several_steps
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -394,7 +395,9 @@ def heard(call):
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("name, ddofs", [("nanmean", [None]), ("nanvar", [0, 1, 5, -1]), ("nanstd", [0, 2])])
 @pytest.mark.parametrize("case", ["some", "none", "a slice of NaN", "all", "infinite"])
-def test_moments_without_nan(dtype, order, name, ddofs, case):
+@pytest.mark.parametrize("large", [0, several_steps.LARGE], ids=["recorded", "small"])
+def test_moments_without_nan(dtype, order, name, ddofs, case, large, monkeypatch):
+    monkeypatch.setattr(several_steps, "LARGE", large)
     plain = np.array(np.random.default_rng(2).normal(3, 2, (4, 5, 6)), dtype, order=order)
     if case != "none":
         plain[np.random.default_rng(3).random(plain.shape) < 0.3] = np.nan
@@ -417,8 +420,9 @@ def test_moments_without_nan(dtype, order, name, ddofs, case):
             assert np.array_equal(np.isnan(got), np.isnan(want))
 
 
-def test_moments_read_the_array_alone():
+def test_moments_read_the_array_alone(monkeypatch):
     """What is NaN is looked for in each pass, and kept in none."""
+    monkeypatch.setattr(several_steps, "LARGE", 0)
     x = lazyarray.asarray(np.where(np.arange(6.0) > 4, np.nan, np.arange(6.0)))
     with lazyarray.trace() as seen:
         assert float(np.nanmean(x)) == 2 and float(np.nanvar(x)) == 2

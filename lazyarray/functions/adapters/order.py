@@ -64,9 +64,9 @@ def argsort(xp: Any, /, a: Any, axis: int | None = -1, kind: str | None = None, 
 
 
 #: Elements, of each row and of all, from which on selection is quicker than sorting, for places before the last number:
-#: 5.6 and 35 ms for place 1 of columns of 10,000 x 10,000 float32, positions 10 and 43 (`benchmarks/results/
-#: order-cuda-2026-11-30.json`).
-_ROW, _MANY, _PLACES = 1 << 10, 1 << 20, 512
+#: 6.1 and 35 ms for place 1 of columns of 10,000 x 10,000 float32, positions 12 and 43. Of 1,000 x 1,000 sorting takes
+#: 0.11 ms, selection 0.11, and that of positions 0.33 (`benchmarks/results/order-cuda-2026-11-30.json`).
+_ROW, _MANY, _PLACES = 1 << 10, 1 << 22, 512
 
 
 def _to_part(xp: Any, a: Any, kth: Any, axis: int | None, kind: str, order: Any) -> tuple[Any, Any]:

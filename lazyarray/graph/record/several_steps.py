@@ -15,6 +15,7 @@ import numpy as np
 from ... import devices
 from ...functions.adapters.common import FETCHED, fetch, truth
 from ...functions.adapters.contractions import labels_of
+from ...functions.direct import LARGE
 from ...storage import facts, handles
 from ..node import native
 from .loops import Rule, like_ufuncs, named
@@ -107,7 +108,8 @@ def _total(total: Callable[..., Any], neutral: int) -> Callable[..., Any]:
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _none, *,
             where: Any = _none) -> Any:
     kind = _dtype_of(a)
-    if kind is None or dtype is not None or out is not None or not _are_plain(keepdims, where):
+    if kind is None or dtype is not None or out is not None or not _are_plain(keepdims, where) or (
+            handles.meta_of(a).nbytes < LARGE):     # see `direct`
         return None
     total, count = _added_up(a, axis, keepdims is True)
     return None if total is None or _has(count, 0) else _divided(total, count, kind)
@@ -115,10 +117,11 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
 
 def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = _none, *,
            where: Any = _none, mean: Any = _none, correction: Any = _none) -> Any:
-    """Three passes, of which each reads the array alone."""
+    """Three passes, of which each reads the array alone. (CuPy's own takes 1.1 ms for 1e6 elements without an axis.)"""
     kind = _dtype_of(a)
     if kind is None or dtype is not None or out is not None or type(ddof) is not int or (
-            not _are_plain(keepdims, where, mean, correction)):
+            not _are_plain(keepdims, where, mean, correction)
+            or axis is not None and handles.meta_of(a).nbytes < LARGE):
         return None
     total, count = _added_up(a, axis, axis is not None)
     if total is None or _has(count, max(ddof, 0), compare=operator.le):
