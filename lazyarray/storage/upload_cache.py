@@ -46,7 +46,7 @@ COPIED = 128 << 10
 MOST_COPIES, MOST_BYTES = 4096, 64 << 20
 #: Bytes of an array from which on to ask the kernel is quicker than to upload it.
 LEAST = 512 << 10
-#: An array that has changed so many times in a row is uploaded 2 ** that many times before its bytes are kept again.
+#: An array that has changed so many times in a row, before it was used again, is uploaded 2 ** that many times before its bytes are kept again.
 _MOST_MISSES = 6
 
 _lock = threading.RLock()
@@ -73,11 +73,12 @@ def _noted(device: Device, array: Any) -> Storage:
 class _Copy:
     """The copy of an array that is compared: its bytes then, and its storage; None if it was only seen."""
 
-    __slots__ = ("bytes", "storage", "misses", "wait")
+    __slots__ = ("bytes", "storage", "hit", "misses", "wait")
 
     def __init__(self) -> None:
         self.bytes: Any = b""
         self.storage: Storage | None = None
+        self.hit = False        # whether it was used since it was made
         self.misses = self.wait = 0
 
 
@@ -117,13 +118,16 @@ def _by_place(device: Device, array: np.ndarray, why: str, allowed: bool) -> Sto
         found = _copies[key] = found or _Copy()
         if (storage := found.storage) is not None:
             if found.bytes == memory:
-                found.misses = 0
+                found.misses, found.hit = 0, True
                 return storage
-            found.misses = min(found.misses + 1, _MOST_MISSES)
-            found.wait = 2 ** found.misses - 1
+            again, found.hit = found.hit, False     # such as a mask of which each statement makes use three times
+            if not again:
+                found.misses = min(found.misses + 1, _MOST_MISSES)
+                found.wait = 2 ** found.misses - 1
             _drop(found)
-            return None
-        if found.wait or first and not allowed and array.nbytes > AT_ONCE and array.flags.writeable:
+            if not again:
+                return None
+        elif found.wait or first and not allowed and array.nbytes > AT_ONCE and array.flags.writeable:
             found.wait -= found.wait > 0
             return None
     content = bytearray(memory)

@@ -108,6 +108,20 @@ def test_an_array_that_changes_each_time_is_not_kept():
     assert sum(copy.storage is not None for copy in upload_cache._copies.values()) <= 1
 
 
+def test_what_is_used_again_before_it_changes_is_kept_at_once():
+    """Each statement that makes use of a mask three times uploads it once."""
+    array = np.ones(250_000, bool)
+    assert count_of(array, array, array) == 2       # one that may be written is kept when it is used again
+    for k in range(8):
+        array[k] = False
+        assert count_of(array, array, array) == 1
+    changes = []
+    for k in range(8, 40):
+        array[k] = False
+        changes.append(count_of(array))
+    assert changes == [1] * len(changes)
+
+
 def test_views_of_a_read_only_array_have_a_copy_each():
     array = locked(100_000)
     assert [count_of(array[10:80_010], array[:70_000], array[10:80_010].reshape(2, -1)) for _ in range(2)] == [3, 0]
