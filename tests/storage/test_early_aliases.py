@@ -2,20 +2,27 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
 import sys
 
 import numpy as np
 import pytest
+from fault_points import ERRORS, Fault, monitored
 
 import lazyarray
 import lazyarray.numpy as xnp
 from lazyarray import _native
+from lazyarray.dispatch import small_runs
 from lazyarray.storage import handles
 from lazyarray.storage.mirror import aliases
 
 pytestmark = [pytest.mark.skipif(_native.recording is None, reason="without the part in C no array stays on the host"),
               pytest.mark.one_device("what is small is of one device")]
+
+
+#: By day, each so many-th point.
+STEP = 1 if os.environ.get("LAZYARRAY_NIGHTLY") == "1" else 5
 
 
 @pytest.fixture(autouse=True)
@@ -168,3 +175,78 @@ def _program(draws):
 def test_random_programs(seed):
     for more in range(5):
         _program(random.Random(seed * 100 + more))
+
+
+#: A statement, what comes before it, and which names have to see what is written later.
+AT_ANY_POINT = {
+    "lent": ("x = light(X)", "a = np.asarray(x)"),
+    "a part is lent": ("x = light(X)", "a = np.asarray(x[1:5])"),
+    "lent twice": ("x = light(X); b = np.asarray(x)", "a = np.asarray(x)"),
+    "gets a storage": ("x = light(X); a = np.asarray(x); a[2] = 20", "lazyarray.asdevice(x)"),
+    "is written on the device": ("x = light(X); a = np.asarray(x)", "x += large[:6, 0]"),
+    "is an operand": ("x = light(X); a = np.asarray(x); a[2] = 20", "y = large * x"),
+    "is let go": ("x = light(X); a = np.asarray(x)", "del a"),
+    "an element of many": ("x = many(X); ones(x)", "x[4] = 30.0"),
+    "an element of many, lent": ("x = many(X); a = np.asarray(x); ones(x)", "x[4] = 30.0"),
+    "an element is taken": ("x = many(X); ones(x)", "v = float(x[3])"),
+}
+
+
+def many(values):
+    """An array that is too large to be small, on the device."""
+    return lazyarray.asarray(np.concatenate((values, np.zeros(15_000)))) * 1.0
+
+
+def ones(x):
+    for k in range(16):
+        x[100 + k] = 1.0
+
+
+@pytest.mark.skipif(lazyarray.device().name != "simulated" or sys.version_info < (3, 12),
+                    reason="points are those of the simulated device, and of Python 3.12 and later")
+@pytest.mark.parametrize("case", AT_ANY_POINT)
+def test_an_interrupt_at_any_point(case, monkeypatch):
+    """Afterwards the statement is done or not, and each side and each alias sees what the others write."""
+    monkeypatch.setattr(small_runs, "others_run", lambda: False)
+    first, statement = (compile(text, "<statement>", "exec") for text in AT_ANY_POINT[case])
+    large = lazyarray.asarray(np.ones((20_000, 6)))
+    values = np.arange(6.0)
+
+    def made():
+        names = {"np": np, "lazyarray": lazyarray, "light": light, "many": many, "ones": ones, "X": values, "large": large}
+        exec(first, names)
+        return names
+
+    with monitored():
+        passed, after = [], None
+        for points in (None, None, passed):
+            names = made()
+            before = np.array(names["x"])[:6]
+            with Fault(sys.maxsize, None, None, points):
+                exec(statement, names)
+            after = np.array(names["x"])[:6]
+        for error in ERRORS.values():
+            for number in range(0, len(passed), STEP):
+                names = made()
+                try:
+                    with Fault(number, error):
+                        exec(statement, names)
+                except error:
+                    pass
+                x = names["x"]
+                found = np.array(x)[:6]
+                assert np.array_equal(found, before) or np.array_equal(found, after), (number, found)
+                assert np.array_equal(np.asarray(x * 1)[:6], found), (number, "the device has other bytes")
+                for name in "ab":
+                    if name in names:
+                        names[name][1] = 50
+                        place = 2 if names[name].size == 4 else 1
+                        assert x[place] == 50 and float((x * 1)[place]) == 50, (number, name)
+                        x[place] = 60
+                        assert names[name][1] == 60, (number, name)
+                        x *= 2
+                        assert names[name][1] == 120, (number, name)
+                names.clear()
+                del x
+        gc.collect()
+        assert not aliases._early
