@@ -402,6 +402,14 @@ writes_to_small(PyObject *x)
 
 #include "recording_rows.h"
 
+/* Whether the host has all bytes of the storage of a lazy array. */
+static inline int
+has_on_host(PyObject *x)
+{
+    PyObject *storage = types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray ? Py_None : storage_by_now(x);
+    return Py_TYPE(storage) == types.Storage && got(storage, S.host) != Py_None;
+}
+
 static PyObject *
 member_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *names)
 {
@@ -410,6 +418,7 @@ member_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *nam
     PyObject *given[MOST_ARGUMENTS + 1], **arguments = given + 1, *result = NULL;
     Found found;
     int fetched = 0, cheap = 0;
+    const int was_on_host = count > 0 && has_on_host(args[0]);
 again:
     found.count = found.kept = 0;
     if (member->cheap < 0 && (member->cheap = is_cheap(member->callee)) < 0)
@@ -492,8 +501,7 @@ otherwise:
                 || (result = element_taken(args[0], args[1])) != NULL || PyErr_Occurred()
                 || (result = rows_taken(args[0], args[1])) != NULL || PyErr_Occurred())
             return result;
-        PyObject *storage = small_bytes == 0 || fetched || Py_TYPE(args[0]) != types.LazyNdarray ? Py_None : storage_by_now(args[0]);
-        if (Py_TYPE(storage) == types.Storage && got(storage, S.host) != Py_None) {     /* it was fetched, see `note_taken` */
+        if (small_bytes > 0 && !fetched && !was_on_host && has_on_host(args[0])) {      /* it was fetched, see `note_taken` */
             fetched = 1;
             goto again;
         }

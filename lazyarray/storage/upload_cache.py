@@ -46,7 +46,8 @@ COPIED = 128 << 10
 MOST_COPIES, MOST_BYTES = 4096, 64 << 20
 #: Bytes of an array from which on to ask the kernel is quicker than to upload it.
 LEAST = 512 << 10
-#: An array that has changed so many times in a row, before it was used again, is uploaded 2 ** that many times before its bytes are kept again.
+#: An array that has changed so many times in a row, before it was used again, is uploaded 2 ** that many times before
+#: its bytes are kept again.
 _MOST_MISSES = 6
 
 _lock = threading.RLock()

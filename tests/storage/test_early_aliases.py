@@ -246,6 +246,10 @@ def test_an_interrupt_at_any_point(case, monkeypatch):
                         assert names[name][1] == 60, (number, name)
                         x *= 2
                         assert names[name][1] == 120, (number, name)
+                        xp = lazyarray.device().xp
+                        assert float(xp.asnumpy(lazyarray.asdevice(x))[place]) == 120
+                        names[name][1] = 70
+                        assert float(xp.asnumpy(lazyarray.asdevice(x))[place]) == 70, (number, name)
                 names.clear()
                 del x
         gc.collect()

@@ -149,7 +149,7 @@ class LentMemory(Unique):
 
     def take_on(self, whole: np.ndarray) -> None:
         """Take on the aliases that were lent of an ndarray, whose memory this is now; its bytes must be valid."""
-        for reference in _early.pop(id(whole), ()):
+        for reference in tuple(_early.get(id(whole), ())):      # they stay: after an interrupt comes another storage
             owner = reference()
             if owner is not None:
                 self._enter(owner, Ranges.span(reference.start, reference.stop), reference.dtype, reference.start, True)
