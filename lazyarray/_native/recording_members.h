@@ -529,7 +529,8 @@ otherwise:
 static int
 is_small_reduced(PyObject *given, PyObject *indexes, Py_ssize_t most)
 {
-    const Py_ssize_t count = PyArray_Check(indexes) ? PyArray_SIZE((PyArrayObject *)indexes) : PyList_CheckExact(indexes) || PyTuple_CheckExact(indexes) ? Py_SIZE(indexes) : -1;
+    const Py_ssize_t count = PyArray_Check(indexes) ? PyArray_SIZE((PyArrayObject *)indexes)
+        : PyList_CheckExact(indexes) || PyTuple_CheckExact(indexes) ? Py_SIZE(indexes) : -1;
     if (!PyArray_Check(given) || count < 0)
         return 0;
     PyArrayObject *array = (PyArrayObject *)given;

@@ -213,7 +213,8 @@ def test_an_interrupt_at_any_point(case, monkeypatch):
     values = np.arange(6.0)
 
     def made():
-        names = {"np": np, "lazyarray": lazyarray, "light": light, "many": many, "ones": ones, "X": values, "large": large}
+        names = {"np": np, "lazyarray": lazyarray, "light": light, "many": many, "ones": ones, "X": values}
+        names["large"] = large
         exec(first, names)
         return names
 
