@@ -72,7 +72,7 @@ def test_nor_by_the_option():
 
 
 def test_large_arrays_stay():
-    x = lazyarray.asarray(np.random.default_rng(4).random((300, 5))) * 1.0
+    x = lazyarray.asarray(np.random.default_rng(4).random((300, 2000))) * 1.0       # more than `ON_BOTH`
     assert not fetches(lambda: [x[k] for k in range(300)] + [x[k, 0] for k in range(300)])
 
 
