@@ -78,11 +78,11 @@ def lend_early(array: np.ndarray, whole: np.ndarray) -> np.ndarray:
 
 def is_lent_early(whole: np.ndarray) -> bool:
     """Whether there are aliases of `lend_early`."""
-    return id(whole) in _early
+    return any(reference() is not None for reference in tuple(_early.get(id(whole), ())))
 
 
 def _forget(reference: _Early) -> None:
-    """Called by the garbage collector, in any thread."""
+    """Called by the garbage collector, in any thread. (What an interrupt leaves of it is dead, and does no harm.)"""
     references = _early.get(reference.key, [])
     if reference in references:
         references.remove(reference)
