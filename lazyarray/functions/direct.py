@@ -307,8 +307,8 @@ def _ptp(xp: Any, a: Any, axis: Any = None) -> Any:
 def _without_nan(name: str) -> Callable[..., Any]:
     """Means and variances: where one is NaN, NumPy's code finds out whether it has to warn.
 
-    Of 1e6 float32 a mean takes 94 us so and 180 by steps that are recorded (`graph/record/several_steps.py`), which
-    large arrays are left to: 345 of 1e8, where NumPy's code took 625.
+    A mean of 1e6 elements takes 94 us so (float64) and 180 by steps that are recorded (float32; see `nanmean` in
+    `graph/record/several_steps.py`), which large arrays are left to: 345 of 1e8, where NumPy's code took 625.
     """
     def call(xp: Any, a: Any, axis: Any = None, *, keepdims: bool = False, ddof: int = 0) -> Any:
         _plain(_axis(axis) and type(keepdims) is bool and type(ddof) is int and ddof in (0, 1))
