@@ -45,8 +45,8 @@ _MOST_STALE = 16
 FEW_RANGES = 1024
 #: Bytes of a storage up to which it is sent, and fetched again, as a whole: account of its parts takes longer.
 WHOLE = 256 << 10
-#: What is written there one by one is all of it from this part on: pieces of 1.9 MB that are written in place, one after
-#: the other, took 26 us each, and take 6 from there on (the simulated device).
+#: What is written there one by one is all of it from this part on: pieces of 1.9 MB that are written in place, one by
+#: one, took 26 us each, and take 6 from there on (the simulated device).
 MUCH = 8
 #: The same of a storage whose view has more runs of bytes than this.
 SCATTERED, FEW_RUNS = 1 << 20, 64
