@@ -11,17 +11,19 @@ from contextvars import ContextVar
 from os import PathLike
 from threading import RLock, get_ident
 from time import perf_counter
-from typing import Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from lazyarray.errors import TransferError
 from lazyarray.errors.inspection import once_made
 from lazyarray.errors.interrupts import holding
 from lazyarray.events.callers import place_of, user_line
 from lazyarray.events.event import Event, Kind
-from lazyarray.events.report import LineTotal, by_line, format_bytes, line_table, summary, table, write_chrome
 from lazyarray.settings.options import Scope, without
 
-__all__ = ["Event", "LineTotal", "begin", "end", "forbidden", "no_transfers", "trace"]
+if TYPE_CHECKING:
+    from lazyarray.events.report import LineTotal
+
+__all__ = ["Event", "begin", "end", "forbidden", "no_transfers", "trace"]
 
 Level = Literal["allow", "log", "error"]
 
@@ -153,8 +155,11 @@ def _describe(
     kind: Kind, nbytes: int, shape: tuple[int, ...] | None, dtype: Any, reason: str, place: str, code: str,
     blocked: bool,
 ) -> str:
+    # Seldom needed, here and below, and 0.5 ms of an import
+    from lazyarray.events import report
+
     parameter, direction = DIRECTIONS[kind]
-    size = f"{nbytes} bytes" + (f" ({format_bytes(nbytes)})" if nbytes >= 1024 else "")
+    size = f"{nbytes} bytes" + (f" ({report.format_bytes(nbytes)})" if nbytes >= 1024 else "")
     array = "" if shape is None else f"shape {shape}, dtype {dtype}, "
     return (
         f"{'Blocked' * blocked} {direction} copy: {array}{size}, at {place}".lstrip()
@@ -282,19 +287,27 @@ class trace(Scope):
 
     def summary(self) -> str:
         """Return one line with the number of events of each kind, and the bytes of the copies."""
-        return summary(self.events)
+        from lazyarray.events import report
+
+        return report.summary(self.events)
 
     def table(self, limit: int = 60) -> str:
         """Return a text with a line for each event, at most `limit` of them, and the totals."""
-        return table(self.events, limit)
+        from lazyarray.events import report
+
+        return report.table(self.events, limit)
 
     def by_line(self) -> list[LineTotal]:
         """Return the totals for each line of your code and kind of event, sorted by bytes, largest first."""
-        return by_line(self.events)
+        from lazyarray.events import report
+
+        return report.by_line(self.events)
 
     def line_table(self) -> str:
         """Return the totals for each line and kind as text, in the order of the lines, with the reasons."""
-        return line_table(self.events)
+        from lazyarray.events import report
+
+        return report.line_table(self.events)
 
     def timeline(self) -> str:
         """Return a timeline of the events as the text of an SVG file."""
@@ -328,7 +341,9 @@ class trace(Scope):
         path : str or os.PathLike
             File to write, UTF-8.
         """
-        write_chrome(self.events, path)
+        from lazyarray.events import report
+
+        report.write_chrome(self.events, path)
 
 
 class no_transfers(Scope):

@@ -190,7 +190,6 @@ def _composed(func: Callable[..., Any], arrays: str) -> Callable[..., Any]:
             return [array(item, True) for item in obj]
         return obj if mark is None or mark == "=" and isinstance(obj, np.ndarray) else array(obj, mark == "~")
 
-    @functools.wraps(func)
     def run(*args: Any, **kwargs: Any) -> Any:
         if type(code) is not types.FunctionType:
             raise NotOnDevice("this release of NumPy has no Python code of it")
@@ -208,7 +207,6 @@ def _composed(func: Callable[..., Any], arrays: str) -> Callable[..., Any]:
 def _copying_or_not(copying: Callable[..., Any], viewing: Callable[..., Any]) -> Callable[..., Any]:
     """np.meshgrid, whose results are views of its arguments if it is not to copy them."""
 
-    @functools.wraps(copying)
     def run(*args: Any, **kwargs: Any) -> Any:
         return (copying if kwargs.get("copy", True) else viewing)(*args, **kwargs)
 
@@ -222,7 +220,6 @@ def _deleting(run: Callable[..., Any]) -> Callable[..., Any]:
     arrays are in C order: so they are asked of a view with the axes in that order.
     """
 
-    @functools.wraps(run)
     def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
         if (axis is None or not handles.is_array(arr) or arr.ndim < 2 or isinstance(obj, (slice, *NUMBERS))
                 or np.size(obj) == 1):
@@ -236,7 +233,6 @@ def _deleting(run: Callable[..., Any]) -> Callable[..., Any]:
 
 def _with_host_coefficients(run: Callable[..., Any]) -> Callable[..., Any]:
     """np.polyval, which takes one coefficient after the other: they are fetched together."""
-    @functools.wraps(run)
     def polyval(p: Any, x: Any) -> Any:
         return run(on_host_side(p, "coefficients"), x)
 
@@ -245,7 +241,6 @@ def _with_host_coefficients(run: Callable[..., Any]) -> Callable[..., Any]:
 
 def _by_mask(run: Callable[..., Any]) -> Callable[..., Any]:
     """np.extract: a mask of as many elements picks them without their positions."""
-    @functools.wraps(run)
     def extract(condition: Any, arr: Any) -> Any:
         if handles.is_array(condition) and handles.is_array(arr) and condition.dtype == bool and (
                 condition.size == arr.size):

@@ -22,6 +22,7 @@ import numpy as np
 from . import metadata, numpy_code, views
 from .adapters import ADAPTED as _ADAPTED
 from .adapters import ufunc as _ufunc_adapters
+from .adapters.common import newest
 
 __all__ = ["ADAPTED", "ADDS_UP_IN_OUT", "ARRAY_0D", "ASSIGNING", "COMPARISONS", "COMPOSED", "FILES", "HOST_ONLY",
            "IGNORES_OUT", "LAZY", "OUT_CASTS", "OUT_OR_DTYPE", "SAME", "TAKES_MEANS", "UFUNCS", "UFUNC_BY_KIND",
@@ -39,9 +40,8 @@ _PASSING = frozenset({"fix", "real", "imag"})
 def _named(names: str, home: Any = np) -> list[_Function]:
     """NumPy's functions of these names; a name that this NumPy should have and has not is an AttributeError."""
     found = []
-    version = np.lib.NumpyVersion(np.__version__)
     for name in names.split():
-        if version < _SINCE.get(name, "0.0.0"):
+        if name in _SINCE and newest < _SINCE[name]:
             continue
         if name in _PASSING and not hasattr(home, name):
             continue
@@ -169,7 +169,7 @@ OUT_OR_DTYPE: frozenset[_Function] = frozenset({np.concatenate, np.stack})
 
 #: Functions that take `out` and leave it alone: an oversight of NumPy before 2.5 that programs can see.
 IGNORES_OUT: frozenset[_Function] = frozenset(
-    _named("hfft ifft2 irfft2", np.fft) if np.lib.NumpyVersion(np.__version__) < "2.5.0" else ())
+    _named("hfft ifft2 irfft2", np.fft) if newest < "2.5.0" else ())
 
 # -- ufuncs ----------------------------------------------------------------------------------------
 

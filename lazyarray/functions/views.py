@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+import types
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -116,8 +117,9 @@ def _are_plain(given: Iterable[Any]) -> bool:
 
 def viewing(func: Callable[..., Any]) -> Callable[..., Any]:
     """The handler of a function whose first parameter is the array that its result is a view of."""
-    name = next(iter(inspect.signature(func).parameters))
     numpys = views.undispatched(func)
+    name = (numpys.__code__.co_varnames[0] if isinstance(numpys, types.FunctionType) else   # soon found: one for each
+            next(iter(inspect.signature(func).parameters)))
 
     @functools.wraps(func)
     def handler(*args: Any, **kwargs: Any) -> Any:

@@ -12,7 +12,6 @@ many bytes they have at most.
 The model has six constants, see `Costs`. Those it comes with were measured on one H200 (PCIe 5, CuPy 14.2, NumPy 2.5);
 ``python -m lazyarray measure`` measures them where it runs, and says how to put them in force.
 """
-from __future__ import annotations
 
 import functools
 import os
@@ -34,7 +33,7 @@ _CACHED = 256 << 10     # bytes that any processor's cache holds
 _WAITED_FOR = 3         # a launch takes so many times as long as the call that asks for it
 
 
-class Costs(NamedTuple):    # not a dataclass: a third of its time at import
+class Costs(NamedTuple):    # as `Event`, without annotations as text
     """What the model is made of.
 
     Attributes
@@ -66,7 +65,7 @@ class Costs(NamedTuple):    # not a dataclass: a third of its time at import
         return ",".join(f"{name}={value:.3g}" for name, value in self._asdict().items())
 
     @classmethod
-    def of_text(cls, text: str) -> Costs:
+    def of_text(cls, text: str) -> "Costs":
         """The constants that `text` gives, the others as they are by default.
 
         Raises

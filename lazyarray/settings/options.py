@@ -3,7 +3,6 @@
 The value in force lies in one ContextVar, so threads and asyncio tasks do not see each other's blocks. What no block
 has changed comes from the process-wide defaults.
 """
-from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ContextDecorator
@@ -36,7 +35,7 @@ class Changes(TypedDict, total=False):
     small_on_host: bool
 
 
-class _Options(NamedTuple):  # not a dataclass: a third of its time at import
+class _Options(NamedTuple):  # as `Event`, without annotations as text
     check_indices: bool = True
     check_linalg: bool = True
     ordered_assignment: bool = True

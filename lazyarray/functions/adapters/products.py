@@ -92,7 +92,7 @@ def _is_plain(optimize: Any, count: int) -> bool:
         optimize is True or type(optimize) is str and optimize in ("greedy", "optimal"))
 
 
-_SUBSCRIPTS = re.compile(r"([a-zA-Z]*(?:,[a-zA-Z]*)*)(?:->([a-zA-Z]*))?")
+_SUBSCRIPTS = r"([a-zA-Z]*(?:,[a-zA-Z]*)*)(?:->([a-zA-Z]*))?"
 
 
 @functools.lru_cache(1024)
@@ -100,7 +100,7 @@ def _steps_in_order(subscripts: str, shapes: tuple[tuple[int, ...], ...], optimi
     """The contractions that NumPy's ``einsum_path`` makes of one, in turn: which operands go, each result behind those
     that are left, and their subscripts. Empty: there are none but the whole.
     """
-    found = _SUBSCRIPTS.fullmatch(subscripts.replace(" ", ""))
+    found = re.fullmatch(_SUBSCRIPTS, subscripts.replace(" ", ""))
     path = () if found is None else np.einsum_path(
         subscripts, *[np.broadcast_to(0.0, shape) for shape in shapes], optimize=optimize)[0][1:]
     if found is None or len(path) < 2:
