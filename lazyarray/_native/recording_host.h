@@ -96,6 +96,16 @@ on_host(PyObject *x)
     return on_host_up_to(x, small_bytes);
 }
 
+/* The ndarray of a lazy array that no device can have, of strings or dates, which its meta is: borrowed; NULL: it is another one, or has
+more bytes. What holds objects is for Python: arrays among them are not ours. */
+static PyObject *
+of_host_alone(PyObject *x, Py_ssize_t most)
+{
+    PyObject *storage = storage_by_now(x), *host = Py_TYPE(storage) == types.HostStorage ? got(x, X.meta) : Py_None;
+    return PyArray_CheckExact(host) && !PyDataType_REFCHK(PyArray_DESCR((PyArrayObject *)host)) && bytes_of((PyArrayObject *)host) <= most
+        ? host : NULL;
+}
+
 /* Whether no storage knows of the bytes: they may be written without telling anybody. */
 static inline int
 is_light(PyObject *x)
@@ -120,6 +130,8 @@ counts_still(const Found *found)
         if (Py_TYPE(x) != types.LazyNdarray)
             continue;
         storage = storage_by_now(x);
+        if (Py_TYPE(storage) == types.HostStorage && got(x, X.meta) == found->hosts[i])
+            continue;
         if (got(x, X.host) != found->hosts[i]
                 || (storage != Py_None && (Py_TYPE(storage) != types.Storage || got(storage, S.host) == Py_None)))
             return 0;
@@ -147,7 +159,9 @@ replaced(PyObject *given, Found *found, int depth)
 {
     PyTypeObject *type = Py_TYPE(given);
     if (type == types.LazyNdarray) {
-        PyObject *host = on_host_up_to(given, found->most);
+        PyObject *host = of_host_alone(given, small_bytes);     /* what it costs does not matter: the device can't have it */
+        if (host == NULL)
+            host = on_host_up_to(given, found->most);
         return host != NULL && note_source(found, given, host) ? host : NULL;
     }
     if (type == &PyFloat_Type || type == &PyLong_Type || given == Py_None || type == &PyBool_Type || type == &PyUnicode_Type
@@ -297,6 +311,17 @@ light_view(PyObject *x, PyObject *host)
     return view;
 }
 
+/* The view of a lazy array that no device can have that an ndarray is. */
+static PyObject *
+view_of_host_alone(PyObject *x, PyObject *host)
+{
+    PyObject *base = got(x, X.base), *storage = Py_NewRef(storage_by_now(x)), *given = Py_NewRef(base == Py_None ? x : base);
+    PyObject *view = made_array(storage, host, Py_None, given);
+    Py_DECREF(given);
+    Py_DECREF(storage);
+    return view;
+}
+
 /* What NumPy gave, an array or a scalar, as the program gets it; `result` is given away. An array in the memory of an
 argument is a view of that. */
 static PyObject *
@@ -320,7 +345,7 @@ one_given_back(PyObject *result, const Found *found)
         if (host != Py_None && owner == owner_of(host)) {
             if (plain)
                 return result;
-            lazy = light_view(x, result);
+            lazy = Py_TYPE(storage_by_now(x)) == types.HostStorage ? view_of_host_alone(x, result) : light_view(x, result);
             Py_DECREF(result);
             return lazy;
         }

@@ -56,6 +56,8 @@ static int
 is_hosts_alone(PyObject *x)
 {
     PyObject *storage = storage_by_now(x), *dirty, *mirror = NULL, *sending = NULL;
+    if (Py_TYPE(storage) == types.HostStorage)
+        return 1;
     if (Py_TYPE(storage) != types.Storage || got(x, X.host) == Py_None || got(storage, S.host) != Py_True || got(storage, S.clean) != Py_False
             || got(storage, S.pending) != Py_None || is_held(storage) || is_read(storage))
         return 0;
@@ -432,7 +434,9 @@ again:
     for (Py_ssize_t i = 0; i < all; i++) {
         if ((kind & (INDEXES | ASSIGNS)) && i == 0) {   /* of what is large a small part may be read, or written */
             const Py_ssize_t most = kind & ASSIGNS ? limits.ON_BOTH : PY_SSIZE_T_MAX;
-            if ((arguments[0] = on_host_up_to(args[0], most)) == NULL || !note_source(&found, args[0], arguments[0]))
+            if ((arguments[0] = of_host_alone(args[0], PY_SSIZE_T_MAX)) == NULL)
+                arguments[0] = on_host_up_to(args[0], most);
+            if (arguments[0] == NULL || !note_source(&found, args[0], arguments[0]))
                 goto otherwise;
         }
         else if ((arguments[i] = replaced(args[i], &found, 0)) == NULL)

@@ -137,6 +137,9 @@ has_small(PyObject *given, Py_ssize_t most, PyObject *waiting, int *count, int d
         int lacks = type == types.LazyScalar ? got(given, V.value) == Py_None : 1;
         if (type == types.LazyNdarray) {
             PyObject *host = got(given, X.host), *storage = storage_by_now(given);
+            PyObject *alone = of_host_alone(given, small_bytes);
+            if (alone != NULL)
+                return bytes_of((PyArrayObject *)alone) <= most ? 1 : 2;
             if (storage == Py_None ? !PyArray_Check(host) : Py_TYPE(storage) != types.Storage)     /* or it is not made yet */
                 return 0;
             if (storage == Py_None || got(storage, S.host) != Py_None)

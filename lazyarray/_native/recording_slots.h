@@ -5,7 +5,7 @@
 typedef PyTypeObject *Type;
 typedef PyObject *Object;
 
-#define TYPES LazyNdarray, LazyScalar, Storage, Leaf, Node, Rule, Step, Known, generic, Home, Meta, Ranges
+#define TYPES LazyNdarray, LazyScalar, Storage, Leaf, Node, Rule, Step, Known, generic, Home, HostStorage, Meta, Ranges
 #define OBJECTS errors, tells_of_errors, scopes, options, partners, devices, sources, rules, known, \
     meta_memory, programs, general, ready, ready_array, along, compiled, note_large, cut, new_program, \
     unfused, joined, reformed, seen_on_host, wrote_on_host, written, promoted, host_result, given_back, trace, listeners, begin_on_host, \

@@ -277,7 +277,7 @@ def iterate(x: ArrayHandle) -> Iterator[Any]:
         raise TypeError("iteration over a 0-d array")
     if x.ndim > 1:
         return (x[i] for i in range(x.shape[0]))
-    return _elements(x)
+    return _elements(x) if is_light(x) or type(x._self_storage) is Storage else iter(x._self_meta)
 
 
 def _elements(x: ArrayHandle) -> Iterator[Any]:

@@ -533,7 +533,8 @@ def measured() -> None:
 def for_native() -> dict[str, Any]:
     """What the part in C calls and looks at."""
     return {
-        "Home": handles.Home, "seen_on_host": handles.seen_on_host, "wrote_on_host": handles.wrote_on_host,
+        "Home": handles.Home, "HostStorage": handles.HostStorage,
+        "seen_on_host": handles.seen_on_host, "wrote_on_host": handles.wrote_on_host,
         "written": handles.written, "promoted": handles.promoted,
         "host_result": handles.adopted_result, "given_back": given_back, "trace": vars(trace),
         "listeners": trace.listeners, "begin_on_host": begin_on_host, "end_on_host": end_on_host, "on_host": ON_HOST,

@@ -250,6 +250,15 @@ def _by_mask(run: Callable[..., Any]) -> Callable[..., Any]:
     return extract
 
 
+def _of_numbers(run: Callable[..., Any]) -> Callable[..., Any]:
+    """np.apply_over_axes, which makes an array of what the function gives of a small vector: NumPy's own number."""
+    def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
+        result = run(func, a, axes)
+        return handles.host_result(result) if type(result) is np.ndarray else result
+
+    return apply_over_axes
+
+
 def _of(names: str, arrays: str, home: Any = np) -> dict[Any, Any]:
     return {func: _composed(func, arrays) for name in names.split() if (func := getattr(home, name, None))}
 
@@ -281,4 +290,4 @@ COMPOSED: dict[Any, Any] = {
 }
 
 #: The same for functions that call one that they are given.
-CALLING: dict[Any, Any] = _of("apply_over_axes", "a")
+CALLING: dict[Any, Any] = {np.apply_over_axes: _of_numbers(_composed(np.apply_over_axes, "a"))}

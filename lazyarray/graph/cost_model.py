@@ -33,7 +33,7 @@ _CACHED = 256 << 10     # bytes that any processor's cache holds
 _WAITED_FOR = 3         # a launch takes so many times as long as the call that asks for it
 
 
-class Costs(NamedTuple):    # as `Event`, without annotations as text
+class Costs(NamedTuple):    # without annotations as text, see `Event`
     """What the model is made of.
 
     Attributes

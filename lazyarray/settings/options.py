@@ -35,7 +35,7 @@ class Changes(TypedDict, total=False):
     small_on_host: bool
 
 
-class _Options(NamedTuple):  # as `Event`, without annotations as text
+class _Options(NamedTuple):  # without annotations as text, see `Event`
     check_indices: bool = True
     check_linalg: bool = True
     ordered_assignment: bool = True

@@ -401,6 +401,9 @@ def host_result(array: np.ndarray) -> ArrayHandle:
 def adopted_result(array: np.ndarray) -> Any:
     """`host_result` of what NumPy computed for C, which is small no more, or of a dtype for the host."""
     if array.base is not None:
+        device = devices.current()
+        if type(array.base) is np.ndarray and not device.can_hold(array.dtype):
+            return view_of(new_array(HostStorage(device), array.base), array)   # NumPy made that in between
         array = array.copy("K")
     result = host_result(array)
     if not array.flags.writeable:       # as what `numpy.imag` gives of real numbers

@@ -43,7 +43,7 @@ parts = Parts()
 
 def can_hold(dtype: np.dtype) -> bool:
     """Whether an array of this dtype can be on the device."""
-    return dtype in HOLDABLE or dtype.name == "bfloat16"
+    return dtype in HOLDABLE or dtype.type.__name__ == "bfloat16"
 
 
 def check_dtype(dtype: np.dtype) -> None:
