@@ -110,6 +110,8 @@ static PyMethodDef methods[] = {
     {"host_array", host_array, METH_O, host_array_doc},
     {"is_under_way", is_under_way, METH_NOARGS, is_under_way_doc},
     {"note_sent", given_note_sent, METH_O, note_sent_doc},
+    {"counted", counted, METH_NOARGS, counted_doc},
+    {"lighten", given_lighten, METH_O, lighten_doc},
     {"is_light", given_is_light, METH_O, is_light_doc},
     {"home", home, METH_O, home_doc},
     {"lone", lone, METH_O, lone_doc},
@@ -148,14 +150,14 @@ PyInit_recording(void)
     unit = PyLong_FromLong(1);
     waiting = PyList_New(0);
     PyObject *module = no_arguments == NULL || zero == NULL || now == NULL || unit == NULL || waiting == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 52) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 55) < 0)
         Py_CLEAR(module);
     if (module != NULL && (PyModule_AddIntMacro(module, REFLECTED) < 0 || PyModule_AddIntMacro(module, IN_PLACE) < 0
             || PyModule_AddIntMacro(module, ASSIGNS) < 0 || PyModule_AddIntMacro(module, BROADCASTS) < 0
             || PyModule_AddIntMacro(module, MULTIPLIES) < 0 || PyModule_AddIntMacro(module, INDEXES) < 0
             || PyModule_AddIntMacro(module, COMPUTES) < 0 || PyModule_AddIntMacro(module, VALUES) < 0
             || PyModule_AddIntMacro(module, LENGTHENS) < 0 || PyModule_AddIntMacro(module, MAKES) < 0
-            || PyModule_AddIntMacro(module, POWERS) < 0 || PyModule_AddIntMacro(module, SEES) < 0
+            || PyModule_AddIntMacro(module, POWERS) < 0 || PyModule_AddIntMacro(module, SEES) < 0 || PyModule_AddIntMacro(module, COPIES) < 0
             || PyModule_AddIntMacro(module, PACKED) < 0))
         Py_CLEAR(module);
     return module;

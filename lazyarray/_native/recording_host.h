@@ -6,7 +6,8 @@ storage then. From then on the ndarray counts for as long as the storage says th
 
 #define MOST_ARGUMENTS 10
 
-/* What does more for each element than an addition is done with so many times fewer bytes than small arrays have at most. */
+/* What does more for each element than an addition is done with so many times fewer bytes than small arrays have at most, but for
+what `dispatch/cheap_on_host.py` lists. */
 #define COSTLY 8
 /* A product of matrices takes so many multiplications in the time of an addition of arrays. */
 #define PRODUCTS 16
@@ -15,20 +16,21 @@ storage then. From then on the ndarray counts for as long as the storage says th
 an argument and the result may have. */
 typedef struct { PyObject *sources[2 * MOST_ARGUMENTS], *hosts[2 * MOST_ARGUMENTS], *made[2 * MOST_ARGUMENTS]; int count, kept; Py_ssize_t most; } Found;
 
-/* Whether a function is as cheap as an addition: 1 or 0; -1: an error. */
+/* By what the most bytes of a function's arrays are divided: 1 for one as cheap as an addition; -1: an error. */
 static inline int
-is_cheap(PyObject *callee)
+cost_of(PyObject *callee)
 {
-    return py.cheap == NULL ? 0 : PySet_Contains(py.cheap, callee);
+    PyObject *cost = py.costs == NULL ? NULL : PyDict_GetItemWithError(py.costs, callee);
+    return cost != NULL ? (int)PyLong_AsLong(cost) : PyErr_Occurred() ? -1 : COSTLY;
 }
 
-/* Begin to look at the arguments of a call. `cheap`: what `is_cheap` said. */
+/* Begin to look at the arguments of a call. `cost`: what `cost_of` said. */
 static inline int
-begin(Found *found, int cheap)
+begin(Found *found, int cost)
 {
     found->count = found->kept = 0;
-    found->most = cheap ? small_bytes : small_bytes / COSTLY;
-    return cheap < 0 ? -1 : 0;
+    found->most = small_bytes / (cost > 0 ? cost : 1);
+    return cost < 0 ? -1 : 0;
 }
 
 static void

@@ -1,11 +1,11 @@
 /* Members of LazyNdarray that NumPy does at once where all is on the host; what is not is left to Python. */
 
 enum { REFLECTED = 1, IN_PLACE = 2, ASSIGNS = 4, BROADCASTS = 8, MULTIPLIES = 16, INDEXES = 32, COMPUTES = 64, VALUES = 128,
-       LENGTHENS = 256, MAKES = 512, POWERS = 1024, SEES = 2048, PACKED = 4096 };
+       LENGTHENS = 256, MAKES = 512, POWERS = 1024, SEES = 2048, PACKED = 4096, COPIES = 8192 };
 
-/* `cheap`: what `is_cheap` says of `callee`, and `reduces`: whether it is in the table of reductions; -1 before it was asked.
+/* `cost`: what `cost_of` says of `callee`, and `reduces`: whether it is in the table of reductions; -1 before it was asked.
 `ufunc`: that of an operator, None of another member, NULL before it was asked. */
-typedef struct { PyObject_HEAD vectorcallfunc call; PyObject *callee, *otherwise, *ufunc; int kind, cheap, reduces; } Member;
+typedef struct { PyObject_HEAD vectorcallfunc call; PyObject *callee, *otherwise, *ufunc; int kind, cost, reduces; } Member;
 
 /* Whether anybody listens to events here: 1 or 0; -1: an error. */
 static int
@@ -89,6 +89,16 @@ is_hosts(PyObject *x)
     return others == NULL ? -1 : others == Py_False && is_hosts_alone(x);
 }
 
+/* The ndarray of the array that a statement writes at places that others name: as large as the host takes. */
+static PyObject *
+replaced_target(PyObject *x, Found *found)
+{
+    PyObject *host = PyArray_CheckExact(x) ? x : of_host_alone(x, PY_SSIZE_T_MAX);
+    if (host == NULL)
+        host = on_host_up_to(x, limits.ON_BOTH);
+    return host != NULL && note_source(found, x, host) ? host : NULL;
+}
+
 /* The array that an `out=` is, if no storage has to be told of what is written there; NULL, perhaps with an error, if it is
 something else. */
 static PyObject *
@@ -96,6 +106,8 @@ output_of_host(PyObject *out)
 {
     if (PyTuple_CheckExact(out) && PyTuple_GET_SIZE(out) == 1)
         out = PyTuple_GET_ITEM(out, 0);
+    if (run.credit > 0 && Py_TYPE(out) == types.LazyNdarray && lighten(out) < 0)
+        return NULL;
     return PyArray_CheckExact(out) || (Py_TYPE(out) == types.LazyNdarray && is_hosts(out) > 0) ? out : NULL;
 }
 
@@ -353,18 +365,21 @@ view_of_part(PyObject *x, PyObject *index)
 {
     const int is_tuple = PyTuple_CheckExact(index);
     const Py_ssize_t count = is_tuple ? PyTuple_GET_SIZE(index) : 1;
-    int sees = 0;
+    int sees = 0, numbers = 0;
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *item = is_tuple ? PyTuple_GET_ITEM(index, i) : index;
         if (!is_plain_item(item))
             return NULL;
+        numbers |= PyLong_CheckExact(item);
         sees |= !PyLong_CheckExact(item);
     }
     PyObject *meta = meta_with_storage(x), *part = NULL, *result = NULL;
-    if (meta != NULL && !sees && count < PyArray_NDIM((PyArrayObject *)meta) && note_taken(x, meta, 0) < 0)
-        Py_CLEAR(meta);
     if (meta != NULL && (sees || count < PyArray_NDIM((PyArrayObject *)meta)))
         part = PyObject_GetItem(meta, index);
+    /* A row, or a short part of one. */
+    if (part != NULL && numbers && (!sees || (PyArray_Check(part) && PyArray_NBYTES((PyArrayObject *)part) <= small_bytes))
+            && note_taken(x, meta, 0) < 0)
+        Py_CLEAR(part);
     if (part != NULL)
         result = seen_of(x, meta, part);
     Py_XDECREF(part);
@@ -412,6 +427,56 @@ has_on_host(PyObject *x)
     return Py_TYPE(storage) == types.Storage && got(storage, S.host) != Py_None;
 }
 
+/* A whole number of NumPy's, or a lazy scalar that is known to be one, as Python's; another object as it is: a new reference. */
+static PyObject *
+as_python_integer(PyObject *item)
+{
+    PyObject *value = Py_TYPE(item) == types.LazyScalar ? got(item, V.value) : item;
+    return PyArray_IsScalar(value, Integer) && !PyArray_IsScalar(value, Timedelta) ? PyNumber_Index(value) : Py_NewRef(item);
+}
+
+/* An item of an index with Python's integers for NumPy's, which mean the same there: a new reference. */
+static PyObject *
+as_plain_item(PyObject *item)
+{
+    if (!PySlice_Check(item))
+        return as_python_integer(item);
+    PySliceObject *slice = (PySliceObject *)item;
+    PyObject *start = as_python_integer(slice->start), *stop = as_python_integer(slice->stop), *step = as_python_integer(slice->step), *made = NULL;
+    if (start != NULL && stop != NULL && step != NULL)
+        made = start == slice->start && stop == slice->stop && step == slice->step ? Py_NewRef(item) : PySlice_New(start, stop, step);
+    Py_XDECREF(start);
+    Py_XDECREF(stop);
+    Py_XDECREF(step);
+    return made;
+}
+
+/* The same of a whole index. */
+static PyObject *
+as_plain_index(PyObject *index)
+{
+    if (!PyTuple_CheckExact(index))
+        return as_plain_item(index);
+    const Py_ssize_t count = PyTuple_GET_SIZE(index);
+    PyObject *made = NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PyTuple_GET_ITEM(index, i), *plain = PyLong_CheckExact(item) ? Py_NewRef(item) : as_plain_item(item);
+        if (plain != NULL && plain != item && made == NULL && (made = hidden(PyTuple_New(count))) != NULL)
+            for (Py_ssize_t k = 0; k < count; k++)
+                PyTuple_SET_ITEM(made, k, Py_NewRef(PyTuple_GET_ITEM(index, k)));
+        if (plain == NULL || (plain != item && made == NULL)) {
+            Py_XDECREF(plain);
+            Py_XDECREF(made);
+            return NULL;
+        }
+        if (made != NULL)
+            Py_SETREF(((PyTupleObject *)made)->ob_item[i], plain);
+        else
+            Py_DECREF(plain);
+    }
+    return made == NULL ? Py_NewRef(index) : shown(made);
+}
+
 static PyObject *
 member_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *names)
 {
@@ -419,16 +484,16 @@ member_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *nam
     Py_ssize_t count = PyVectorcall_NARGS(flagged), all = count + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
     PyObject *given[MOST_ARGUMENTS + 1], **arguments = given + 1, *result = NULL;
     Found found;
-    int fetched = 0, cheap = 0;
+    int fetched = 0, cost = 1;
     const int was_on_host = count > 0 && has_on_host(args[0]);
 again:
     found.count = found.kept = 0;
-    if (member->cheap < 0 && (member->cheap = is_cheap(member->callee)) < 0)
+    if (member->cost < 0 && (member->cost = cost_of(member->callee)) < 0)
         goto otherwise;
-    cheap = member->cheap || ((member->kind & POWERS) && count > 1 && is_plain_power(args[1]));
+    cost = (member->kind & POWERS) && count > 1 && is_plain_power(args[1]) ? 1 : member->cost;
     if (run.credit > 0 && count > 0 && (member->kind & (IN_PLACE | ASSIGNS)) && Py_TYPE(args[0]) == types.LazyNdarray && lighten(args[0]) < 0)
         return NULL;
-    if (begin(&found, cheap) < 0 || count < 1 || all > MOST_ARGUMENTS || small_bytes == 0 || Py_TYPE(args[0]) != types.LazyNdarray)
+    if (begin(&found, cost) < 0 || count < 1 || all > MOST_ARGUMENTS || small_bytes == 0 || Py_TYPE(args[0]) != types.LazyNdarray)
         goto otherwise;
     int kind = member->kind;
     for (Py_ssize_t i = 0; i < all; i++) {
@@ -481,16 +546,18 @@ otherwise:
     let_go(&found);
     if (PyErr_Occurred())
         return NULL;
-    int computes = member->kind & COMPUTES;
+    int computes = member->kind & (COMPUTES | COPIES);
     if (!fetched && (member->kind & ASSIGNS) && all == 3) {
         if ((computes = writes_to_small(args[0])) == 0 && (fetched = note_assigned(args[0], args[1], args[2])) > 0)
             goto again;
     }
-    else if (!fetched && (member->kind & INDEXES) && all == 2)
-        computes = takes_of_small(args[0], args[1]);
+    else if (!fetched && (member->kind & INDEXES) && all == 2) {
+        if ((computes = takes_of_small(args[0], args[1])) == 0 && (fetched = note_named(args[0], args[1])) > 0)
+            goto again;
+    }
     if (computes < 0 || fetched < 0)
         return NULL;
-    if (computes && !fetched && (fetched = note_run(args, all, NULL, cheap)) != 0) {
+    if (computes && !fetched && (fetched = note_run(args, all, NULL, cost)) != 0) {
         if (fetched < 0)
             return NULL;
         goto again;
@@ -527,6 +594,19 @@ otherwise:
     return PyErr_Occurred() ? NULL : PyObject_Vectorcall(member->otherwise, args, flagged, names);
 }
 
+/* `member_call` of ``x[index]`` and ``x[index] = value``: a loop counts with NumPy's integers as with Python's. */
+static PyObject *
+indexing_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *names)
+{
+    const Py_ssize_t count = PyVectorcall_NARGS(flagged);
+    if (names != NULL || count < 2 || count > 3 || types.LazyNdarray == NULL || PyLong_CheckExact(args[1]))
+        return member_call(self, args, flagged, names);
+    PyObject *plain = as_plain_index(args[1]), *const given[] = {args[0], plain, args[count - 1]};
+    PyObject *result = plain == NULL ? NULL : member_call(self, given, count, NULL);
+    Py_XDECREF(plain);
+    return result;
+}
+
 /* -- NumPy's protocols: the functions that NumPy calls --------------------------------------------------------------- */
 
 /* Whether what ``reduceat`` gives of an array is small, whichever the axis is: it has as many elements along that as there are indexes. */
@@ -551,12 +631,11 @@ ufunc_on_host(PyObject *ufunc, PyObject *method, PyObject *const *inputs, Py_ssi
     PyObject *arguments[MOST_ARGUMENTS + 1], *callee = NULL, *result = NULL, *written = NULL;
     Py_ssize_t all = count + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
     Found found;
-    if (begin(&found, is_cheap(ufunc)) < 0)
+    if (begin(&found, cost_of(ufunc)) < 0)
         return NULL;
     int plain = PyUnicode_Compare(method, text.__call__) == 0, outer = 0;
-    if (count < 1 || all > MOST_ARGUMENTS || !PyObject_TypeCheck(ufunc, &PyUFunc_Type))
-        Py_RETURN_NOTIMPLEMENTED;
-    if (!plain && PyUnicode_Compare(method, text.at) == 0)
+    const int puts = !plain && PyUnicode_Compare(method, text.at) == 0;
+    if (count < 1 || all > MOST_ARGUMENTS || !PyObject_TypeCheck(ufunc, &PyUFunc_Type) || (puts && names != NULL))
         Py_RETURN_NOTIMPLEMENTED;
     outer = !plain && PyUnicode_Compare(method, text.outer) == 0;
     int masked = 0;
@@ -568,7 +647,9 @@ ufunc_on_host(PyObject *ufunc, PyObject *method, PyObject *const *inputs, Py_ssi
     }
     if (masked && written == NULL)      /* NumPy took an ``out=None`` away, and would warn of it */
         Py_RETURN_NOTIMPLEMENTED;
-    for (Py_ssize_t i = 0; i < all; i++)
+    if (puts && ((arguments[1] = replaced_target(inputs[0], &found)) == NULL || (written = output_of_host(inputs[0])) == NULL))
+        goto end;
+    for (Py_ssize_t i = puts; i < all; i++)
         if ((arguments[i + 1] = replaced(inputs[i], &found, 0)) == NULL)
             goto end;
     if (((PyUFuncObject *)ufunc)->core_enabled && (count != 2 || !is_small_product(arguments[1], arguments[2], found.most)))
@@ -627,7 +708,16 @@ array_ufunc_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject
             if (result != Py_NotImplemented)
                 return result;
             Py_DECREF(result);
-            if (fetched || (fetched = note_run(args + 3, all, NULL, is_cheap(args[1]))) == 0)
+            if (!fetched && count == 6 && names == NULL && PyUnicode_Compare(args[2], text.at) == 0) {
+                const int few = names_few(args[3], args[4]);
+                if (few < 0 || (few && (fetched = note_assigned(args[3], args[4], args[5])) < 0))
+                    return NULL;
+                if (few && fetched)
+                    continue;
+                if (few)
+                    break;
+            }
+            if (fetched || (fetched = note_run(args + 3, all, NULL, cost_of(args[1]))) == 0)
                 break;
             if (fetched < 0)
                 return NULL;
@@ -672,7 +762,7 @@ function_on_host(PyObject *func, PyObject *callee, PyObject *args, PyObject *kwa
     PyObject *arguments[MOST_ARGUMENTS + 1], *names = NULL, *result = NULL, *name, *value, *written = NULL;
     Py_ssize_t count = PyTuple_GET_SIZE(args), all = count, place = 0;
     Found found;
-    if (begin(&found, is_cheap(func)) < 0)
+    if (begin(&found, cost_of(func)) < 0)
         return NULL;
     if (count + (kwargs == NULL ? 0 : PyDict_GET_SIZE(kwargs)) > MOST_ARGUMENTS || (most >= 0 && count > most))
         Py_RETURN_NOTIMPLEMENTED;
@@ -756,7 +846,7 @@ array_function_call(PyObject *self, PyObject *const *args, size_t flagged, PyObj
                 return result;
             }
             Py_CLEAR(result);
-            if (fetched || (fetched = note_run(&PyTuple_GET_ITEM(args[3], 0), PyTuple_GET_SIZE(args[3]), args[4], is_cheap(args[1]))) <= 0)
+            if (fetched || (fetched = note_run(&PyTuple_GET_ITEM(args[3], 0), PyTuple_GET_SIZE(args[3]), args[4], cost_of(args[1]))) <= 0)
                 break;
             if (known == Py_True) {     /* it may be the host's by now */
                 Py_DECREF(known);
@@ -862,10 +952,10 @@ member(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     if (made == NULL)
         return NULL;
     made->callee = Py_NewRef(args[0]);
-    made->cheap = made->reduces = -1;
+    made->cost = made->reduces = -1;
     made->otherwise = Py_NewRef(args[1]);
     made->kind = nargs > 2 ? (int)PyLong_AsLong(args[2]) : 0;
-    made->call = !PyUnicode_Check(args[0]) ? member_call
+    made->call = !PyUnicode_Check(args[0]) ? (made->kind & (INDEXES | ASSIGNS)) == 0 ? member_call : indexing_call
         : PyUnicode_CompareWithASCIIString(args[0], "ufunc") == 0 ? array_ufunc_call : array_function_call;
     return (PyObject *)made;
 }
@@ -901,6 +991,30 @@ given_note_sent(PyObject *Py_UNUSED(module), PyObject *nbytes)
     if (n <= small_bytes)
         note_sent();
     Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(lighten_doc, "lighten(x, /)\n--\n\n"
+"Let a small array that is about to be written be nothing but its ndarray again, if the host was to go on with it.");
+
+static PyObject *
+given_lighten(PyObject *Py_UNUSED(module), PyObject *x)
+{
+    if (types.LazyNdarray != NULL && Py_TYPE(x) == types.LazyNdarray && lighten(x) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(counted_doc, "counted()\n--\n\n"
+"Count an operator of numbers of which the device alone has one. Whether there were many in a row, with no call on a large array between.");
+
+static PyObject *
+counted(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing))
+{
+    if (small_bytes == 0 || ++run.numbers <= run.enough)
+        Py_RETURN_FALSE;
+    run.numbers = 0;
+    run.enough *= run.enough < MOST_NUMBERS ? 2 : 1;
+    Py_RETURN_TRUE;
 }
 
 PyDoc_STRVAR(run_on_host_doc, "run_on_host(func, args, kwargs, entry=None, /)\n--\n\n"

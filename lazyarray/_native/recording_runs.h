@@ -12,19 +12,25 @@ arrays of the next are fetched. Numbers of calls decide, never a time: what is c
 /* So many more may be sent or fetched than calls on the host make up for: at first, and at most. Limits that were not varied. */
 #define CREDIT 128
 #define MOST_CREDIT 256
+/* So many operators of numbers in a row before the values are fetched: at first, and at most, twice as many after each time. */
+#define ENOUGH 16
+#define MOST_NUMBERS 128
 
 /* The run that is under way: how many calls it has, and how many of them since arrays were fetched in vain; `needed`: so many, and those
 of the next are fetched. From then on (`credit` > 0) those of each call are, for as long as there are enough calls on the host for what is
 fetched and sent: `hosted` calls since, and `spent` that would make up for it. Without a run, `balance` is the one less the other. Where
-too much was sent, so many next calls (`away`) leave to the device what both sides have, see `is_devices`. `ones`: elements and rows, see
-`note_one`, since the last call with a large array. */
-static struct { long length, since, needed, credit, hosted, spent, balance, away, ones; } run = {.needed = SHORTEST_RUN};
+too much was sent, so many next calls (`away`) leave to the device what both sides have, see `is_devices`. Since the last call with a large
+array: `ones`, elements and rows, see `note_one`; `numbers`, operators of lazy scalars that the device has, of which `enough` in a row have
+their values fetched. */
+static struct { long length, since, needed, credit, hosted, spent, balance, away, ones, numbers, enough; } run
+    = {.needed = SHORTEST_RUN, .enough = ENOUGH};
 
 static void
 forget_runs(void)
 {
-    run.length = run.since = run.credit = run.hosted = run.spent = run.balance = run.away = run.ones = 0;
+    run.length = run.since = run.credit = run.hosted = run.spent = run.balance = run.away = run.ones = run.numbers = 0;
     run.needed = SHORTEST_RUN;
+    run.enough = ENOUGH;
 }
 
 /* Arrays are fetched no more. */
@@ -211,6 +217,58 @@ note_one(PyObject *x, PyObject *storage, int written)
     return calls < 0 ? -1 : calls > 0;
 }
 
+/* Whether an index with arrays, all of which the host has, names a small part of an array that is larger than small ones, but not too
+large for the host. -1: an error. */
+static int
+names_few(PyObject *x, PyObject *index)
+{
+    const int is_tuple = PyTuple_CheckExact(index);
+    PyObject *storage = Py_TYPE(x) == types.LazyNdarray ? storage_by_now(x) : NULL, *plain, *meta = NULL;
+    int few = 0;
+    Found found;
+    for (Py_ssize_t i = 0; i < (is_tuple ? PyTuple_GET_SIZE(index) : 1); i++) {
+        PyObject *item = is_tuple ? PyTuple_GET_ITEM(index, i) : index;
+        few |= Py_TYPE(item) == types.LazyNdarray || PyArray_CheckExact(item) || PyList_CheckExact(item);
+    }
+    if (!few || small_bytes == 0 || storage == NULL || Py_TYPE(storage) != types.Storage)
+        return 0;
+    Py_INCREF(storage);
+    const Py_ssize_t nbytes = bytes_of_storage(storage);
+    Py_DECREF(storage);
+    if (nbytes <= small_bytes || nbytes > limits.ON_BOTH)
+        return PyErr_Occurred() ? -1 : 0;
+    begin(&found, COSTLY);
+    few = (plain = replaced(index, &found, 0)) != NULL && (meta = meta_of_lazy(x)) != NULL && PyArray_Check(meta)
+        && is_small_part(meta, plain, found.most);
+    Py_XDECREF(meta);
+    let_go(&found);
+    return PyErr_Occurred() ? -1 : few;
+}
+
+/* `note_one` of ``x[index]``, where arrays of the host name a few elements. */
+static int
+note_named(PyObject *x, PyObject *index)
+{
+    const int few = names_few(x, index);
+    PyObject *storage = few > 0 ? storage_by_now(x) : Py_None;
+    return few <= 0 || Py_TYPE(storage) != types.Storage ? few < 0 ? -1 : 0 : note_one(x, storage, 0);
+}
+
+/* Whether a slice sees few elements of an array. */
+static int
+sees_few(PyObject *x, PyObject *slice)
+{
+    Py_ssize_t start, stop, step, bytes = PY_SSIZE_T_MAX;
+    PyObject *meta = meta_of_lazy(x);
+    if (meta != NULL && PyArray_Check(meta) && PyArray_NDIM((PyArrayObject *)meta) > 0 && PySlice_Unpack(slice, &start, &stop, &step) == 0) {
+        const Py_ssize_t length = PyArray_DIM((PyArrayObject *)meta, 0);
+        bytes = times(bytes_of((PyArrayObject *)meta) / (length | 1), PySlice_AdjustIndices(length, &start, &stop, step));
+    }
+    Py_XDECREF(meta);
+    PyErr_Clear();      /* what is wrong with it is said when it is assigned to */
+    return bytes <= small_bytes;
+}
+
 /* The same of ``x[index] = value`` of what the device has. What it has of the value, too, does not count. */
 static int
 note_assigned(PyObject *x, PyObject *index, PyObject *value)
@@ -219,15 +277,16 @@ note_assigned(PyObject *x, PyObject *index, PyObject *value)
     PyObject *storage = Py_TYPE(x) == types.LazyNdarray ? storage_by_now(x) : NULL;
     if (small_bytes == 0 || storage == NULL || Py_TYPE(storage) != types.Storage)
         return 0;
-    int lacking = 0, whole_numbers = 0;
+    int lacking = 0, whole_numbers = 0, others = 0;
     for (Py_ssize_t i = 0; i < (is_tuple ? PyTuple_GET_SIZE(index) : 1); i++) {
         PyObject *item = is_tuple ? PyTuple_GET_ITEM(index, i) : index;
-        if (!PyLong_CheckExact(item) && !PySlice_Check(item))
-            return 0;
+        others += !PyLong_CheckExact(item) && !PySlice_Check(item);
         whole_numbers += PyLong_CheckExact(item);
     }
-    if (whole_numbers == 0)
-        return 0;
+    if (others != 0 && (others = names_few(x, index)) <= 0)
+        return others;
+    if (whole_numbers == 0 && others == 0 && (run.ones >= 0 || is_tuple || !sees_few(x, index)))
+        return 0;       /* between elements and rows a short slice is as one of them */
     const int small = has_small(value, small_bytes, NULL, &lacking, 0);
     return small < 0 ? -1 : small == 1 && lacking == 0 ? note_one(x, storage, 1) : 0;
 }
@@ -285,14 +344,14 @@ note_beside(PyObject *const *many, Py_ssize_t count)
 }
 
 /* A call is not for the host as its arrays are now: fetch them, if it is one of a long run. `many`: its arguments; `more`: others by name,
-or NULL; `cheap`: what `is_cheap` said. 1: it may be for the host by now; -1: an error. */
+or NULL; `cost`: what `cost_of` said. 1: it may be for the host by now; -1: an error. */
 static int
-note_run(PyObject *const *many, Py_ssize_t count, PyObject *more, int cheap)
+note_run(PyObject *const *many, Py_ssize_t count, PyObject *more, int cost)
 {
     PyObject *waiting = NULL, *name, *value, *answer;
-    const Py_ssize_t most = cheap ? small_bytes : small_bytes / COSTLY;
-    if (cheap < 0 || small_bytes == 0 || types.LazyNdarray == NULL)
-        return cheap < 0 ? -1 : 0;
+    const Py_ssize_t most = small_bytes / (cost > 0 ? cost : 1);
+    if (cost < 0 || small_bytes == 0 || types.LazyNdarray == NULL)
+        return cost < 0 ? -1 : 0;
     for (;;) {
         int small = 1, lacking = 0;
         Py_ssize_t place = 0;
@@ -307,7 +366,8 @@ note_run(PyObject *const *many, Py_ssize_t count, PyObject *more, int cheap)
         if (small != 1 || begun) {
             if (small == 0) {
                 leave_host();
-                run.length = run.ones = 0;
+                run.length = run.ones = run.numbers = 0;
+                run.enough = ENOUGH;
             }
             return small < 0 ? -1 : small == 1;     /* the host has what it lacked a moment ago, or may use it by now */
         }

@@ -1,6 +1,7 @@
 """LazyScalar: what a full reduction or ``x[0]`` returns, still on the device."""
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 import sys
@@ -13,8 +14,10 @@ import numpy as np
 from .. import _native
 from ..dispatch import function, ufunc
 from ..dispatch.host_fallback import lazily
+from ..errors import TransferError
 from ..errors.inspection import once_made
 from ..functions.kinds import SUBCLASS, kind_of
+from ..settings.options import current as current_options
 from ..storage import handles, transfer
 from ..storage.handles import ScalarHandle
 from . import methods, operators
@@ -286,6 +289,26 @@ def _known(x: Any) -> Any:
     return x if isinstance(x, (bool, int, float, complex, np.generic)) else NotImplemented
 
 
+#: Counts an operator of numbers; whether there were many in a row: what comes of those is better off on the host.
+_counted: Callable[[], bool] = (lambda: False) if _native.recording is None else _native.recording.counted
+
+
+def _was_computed(number: Any) -> bool:
+    """Whether a number is a lazy scalar whose value the device has, and no element of an array, as others may be read
+    one by one.
+    """
+    return type(number) is LazyScalar and number._self_value is None and number._self_base is None
+
+
+def _fetched(*numbers: Any) -> bool:
+    """Whether the values of all of them are on the host now: those of lazy scalars are fetched, if that is allowed."""
+    for number in numbers:
+        if handles.is_scalar(number) and current_options().small_on_host:
+            with contextlib.suppress(TransferError):        # `no_transfers` is in force
+                handles.value_of(number, "computed with again and again")
+    return all(_known(number) is not NotImplemented for number in numbers)
+
+
 def _binary(on_device: Callable[..., Any], on_host: Callable[..., Any], func: np.ufunc | None = None,
             reflected: bool = False) -> Callable[..., Any]:
     """An operator: on the host if both values are there, on the device otherwise.
@@ -294,6 +317,9 @@ def _binary(on_device: Callable[..., Any], on_host: Callable[..., Any], func: np
     of what a ufunc looks at before an array may be waited for.
     """
     def method(self: Any, other: Any, *rest: Any) -> Any:
+        if (_was_computed(self) or _was_computed(other)) and not handles.is_array(other) and _counted() and (
+                _fetched(self, other)):
+            return on_host(_known(self), _known(other), *rest)      # NumPy's own number, as where small arrays stay
         if func is not None and self._self_value is None and type(other) in (float, int, LazyScalar) and (
                 not self._self_storage.device.several):
             operands = (other, self) if reflected else (self, other)

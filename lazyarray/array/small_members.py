@@ -63,7 +63,7 @@ def complete(array_type: type) -> None:
         put(f"__{name}__", getattr(operator, name), "COMPUTES")
     for name in _METHODS:
         kinds = ("SEES",) if name in _SEES else ("SEES", "PACKED") if name in _PACKED else ()
-        put(name, getattr(np.ndarray, name), *(("COMPUTES",) if not kinds and name not in _COPIES else kinds))
+        put(name, getattr(np.ndarray, name), *(kinds or (("COPIES",) if name in _COPIES else ("COMPUTES",))))
     put("dot", np.ndarray.dot, "MULTIPLIES", "COMPUTES")
     for name in _VALUES:
         put(name, getattr(np.ndarray, name), "VALUES")

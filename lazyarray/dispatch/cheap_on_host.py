@@ -12,12 +12,16 @@ import numpy as np
 
 from ..functions.views import VIEWS
 
-__all__ = ["CHEAP", "COSTLY"]
+__all__ = ["COSTLY", "COSTS", "cost_of"]
 
-#: All functions but those in `CHEAP` are done on the host with so many times fewer bytes. Nanoseconds for each element
-#: of 10,000 float64, NumPy 2.5 on one core of an AMD EPYC: addition 0.15, sum 0.2, division 0.3, where 0.4, square root
-#: 0.9, bincount 1.3, power 1.4, sort 2.8, FFT 4, sine 7, argsort 8. C has the number too (`_native/recording_host.h`).
+#: Functions are done on the host with so many times fewer bytes than small arrays have, but for those in `COSTS`.
+#: Functions are done on the host with so many times fewer bytes than small arrays have, if they are not in `COSTS`.
+#: 0.3, where 0.4, square root 0.9, bincount 1.3, power 1.4, sort 2.8, FFT 4, sine 7, argsort 8; and of 6,000 on another
+#: machine: addition 0.4, exponential 1.0, logarithms 0.9 to 1.1, hyperbolic functions 1 to 2.5, power 2.6 to 3.6, sums
+#: one after the other 3.7, sine 8.6, remainder 11.7. C has the number too (`_native/recording_host.h`).
 COSTLY = 8
+#: The same of functions that take some three times as long as an addition.
+_MODERATE = 2
 
 _OPERATORS = (
     "add sub mul truediv and_ or_ xor lshift rshift iadd isub imul itruediv iand ior ixor ilshift irshift lt le "
@@ -29,12 +33,12 @@ _UFUNCS = (
     "left_shift right_shift isnan isinf isfinite signbit deg2rad rad2deg radians degrees matmul")
 _METHODS = (
     "all any argmax argmin clip copy diagonal dot flatten max mean min nonzero prod ravel reshape round squeeze "
-    "std sum swapaxes trace transpose var astype conj conjugate tolist tobytes item")
+    "std sum swapaxes trace transpose var astype conj conjugate tolist tobytes item put fill")
 #: Of products the multiplications are counted besides: `PRODUCTS` in C, and `GROWING` in `small_arrays`.
 _FUNCTIONS = (
     "all any max min amax amin sum prod mean std var argmax argmin count_nonzero nonzero trace dot inner where "
     "clip concatenate stack vstack hstack dstack column_stack append copy copyto tile repeat roll flip take diff "
-    "take_along_axis "
+    "take_along_axis put put_along_axis place putmask fill_diagonal "
     "array astype zeros_like ones_like empty_like full_like array_equal nansum nanmean nanmax nanmin tril triu "
     "outer tensordot einsum convolve correlate bincount flatnonzero ptp insert delete rot90 average trapezoid gradient")
 
@@ -43,7 +47,20 @@ def _named(place: Any, names: str) -> list[Callable[..., Any]]:
     return [getattr(place, name) for name in names.split() if hasattr(place, name)]
 
 
-#: What takes about as long for each element as an addition: operators, ufuncs, methods and functions.
-CHEAP: frozenset[Callable[..., Any]] = frozenset((
-    *_named(operator, _OPERATORS), *_named(np, _UFUNCS), *_named(np.ndarray, _METHODS), operator.contains,
-    *_named(np, _FUNCTIONS), *_named(np.linalg, "matmul vecdot outer tensordot"), *VIEWS))
+_MODERATE_FUNCTIONS = (
+    "exp exp2 expm1 log log2 log10 log1p sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh cbrt power "
+    "arctan2 frexp modf cumsum cumprod nancumsum nancumprod interp isclose allclose nan_to_num polyval pad isin")
+
+#: Function -> by what the most bytes are divided: 1 for what takes about as long for each element as an addition.
+COSTS: dict[Callable[..., Any], int] = {
+    **dict.fromkeys((*_named(np, _MODERATE_FUNCTIONS), *_named(operator, "pow ipow"),
+                     *_named(np.ndarray, "cumsum cumprod")), _MODERATE),
+    **dict.fromkeys((
+        *_named(operator, _OPERATORS), *_named(np, _UFUNCS), *_named(np.ndarray, _METHODS), operator.contains,
+        *_named(np, _FUNCTIONS), *_named(np.linalg, "matmul vecdot outer tensordot norm vector_norm"), *VIEWS), 1),
+}
+
+
+def cost_of(func: Callable[..., Any]) -> int:
+    """By what the most bytes are divided that small arrays of a call have."""
+    return COSTS.get(func, COSTLY)

@@ -29,7 +29,7 @@ from ..storage import handles, transfer, upload_cache, views
 from ..storage.handles import is_light, small_on_host
 from ..storage.state import small_limit as limit
 from ..storage.statements import within
-from .cheap_on_host import CHEAP, COSTLY
+from .cheap_on_host import COSTLY, COSTS, cost_of
 from .host_fallback import name_of
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _is_small_product(func: Callable[..., Any], args: tuple[Any, ...]) -> bool:
         elements = math.prod(first[:-1]) * math.prod(second[-1:])       # of stacks of one length, as most are
     else:
         elements = _inner(*args[:2])
-    return elements * _itemsize(args) <= limit() // (1 if func in CHEAP else COSTLY)
+    return elements * _itemsize(args) <= limit() // cost_of(func)
 
 
 def _decomposed(a: Any, *args: Any, **kwargs: Any) -> int:
@@ -257,7 +257,7 @@ def learned(func: Callable[..., Any]) -> tuple[Callable[..., Any], int, int] | b
             return False
         found: Any = True
     else:
-        found = _entry(func) or False
+        found = _entry(func) or True
     ON_HOST[func] = found
     return found
 
@@ -320,7 +320,7 @@ def _stays_small(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
         elements = 0 if growing is None else growing(*args, **kwargs)
     except (TypeError, ValueError, IndexError, AttributeError, OverflowError):
         return False
-    return elements * itemsize <= limit() // (1 if func in CHEAP else COSTLY)
+    return elements * itemsize <= limit() // cost_of(func)
 
 
 #: Matrices of a stack. For each NumPy takes 0.2 (solutions, 2 x 2) to 118 microseconds (singular vectors, 32 x 32;
@@ -397,6 +397,7 @@ def writing(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     if not lazy:
         return _native_run(func, args, kwargs)
     for x in lazy:
+        _native.recording.lighten(x)    # type: ignore[union-attr]
         host = on_host(x)
         # What the device has, too, would have to be sent again: such a write counts as costly.
         if host is None or host.nbytes > limit() // COSTLY and not is_light(x) and (
@@ -539,6 +540,6 @@ def for_native() -> dict[str, Any]:
         "host_result": handles.adopted_result, "given_back": given_back, "trace": vars(trace),
         "listeners": trace.listeners, "begin_on_host": begin_on_host, "end_on_host": end_on_host, "on_host": ON_HOST,
         "learned": learned,
-        "cheap": CHEAP,
+        "costs": COSTS,
         "no_value": np._NoValue,
     }

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TransferError
+from ..errors.interrupts import holding
 from ..errors.own_threads import others_run
 from ..settings.options import current as current_options
 from ..storage import coherence, handles
@@ -53,7 +54,8 @@ def give_to_host(x: ArrayHandle, written: bool) -> int:
     How many of them make up for it; 0 if that is not wanted here, or can't be.
     """
     storage = x._self_storage
-    if not current_options().small_on_host or others_run() or not _may_be_fetched(storage):
+    if not current_options().small_on_host or others_run() or not _may_be_fetched(storage) or (
+            written and _is_lent(storage)):
         return 0
     whole = coherence.whole_of(storage)
     with contextlib.suppress(TransferError):        # `no_transfers` is in force
@@ -98,6 +100,14 @@ def fetch_run(lacking: Sequence[ArrayHandle | ScalarHandle], length: int) -> int
 def _may_be_fetched(storage: Any) -> bool:
     return type(storage) is Storage and storage.nbytes <= ON_BOTH and not (
         storage.foreign or storage.compacts or storage.loans and not all_ended(storage))
+
+
+def _is_lent(storage: Storage) -> bool:
+    """Whether somebody has an alias of it: what the host writes there has to be told, each time."""
+    if storage.mirror is not None and storage.mirror.lent:
+        with holding(storage.lock):
+            coherence.collect(storage)      # of those that are gone nothing is left to be looked at then
+    return storage.mirror is not None and storage.mirror.lent
 
 
 def _fetch(storage: Storage, view: Any, why: str) -> None:

@@ -195,7 +195,7 @@ def _converting(func: Callable[..., Any], names: str, order: str | None = None, 
         ndmin = given.pop("ndmin", 0)
         if not handles.is_array(obj) or any(v not in (None, False) for v in given.values()):
             return by_numpy(*args, **kwargs)
-        meta = handles.meta_of(obj)
+        meta = obj._self_host if handles.is_light(obj) else handles.meta_of(obj)
         np.empty(0).astype(float, order=wanted)     # NumPy judges the order
         dtype = meta.dtype if dtype is None else np.dtype(views.no_array(dtype))
         flags = meta.flags

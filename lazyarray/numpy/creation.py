@@ -74,6 +74,8 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
     a = _stacked(a, copy, dtype)
     if not handles.is_array(a):
         a = convert.asarray(_with_values(a, dtype), dtype, copy=copy)
+        if order is None and type(a) is handles.array_type and current_options().lazy:
+            return a
         copy = dtype = None     # which of subarrays would make more axes a second time
     return made(_np.asarray, a, dtype, order, copy=copy)
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy
 import numpy as np
 import pytest
 
@@ -72,7 +73,46 @@ def rows(np, n, count=300):
     return x
 
 
-PROGRAMS = [recurrence, tridiagonal, numbers, counts, rows]
+def numpys_integers(np, n, count=300):
+    """As an index from an array is, from ``argmax``, or from a loop over one."""
+    x, places = np.zeros(n), numpy.random.default_rng(0).permutation(n)[:count]
+    for i in places:
+        x[i] = x[places[0]] * 0.5 + x[np.uint8(i % 200)] + i
+        x[i:i + np.int32(2)] += 1
+    return x
+
+
+def several_places(np, n, count=300):
+    """A stiffness matrix: rows and columns of the nodes of one element after the other."""
+    side = int(n ** 0.5)
+    x, made = np.zeros((side, side)), numpy.random.default_rng(0)
+    for _ in range(count):
+        nodes = made.integers(0, side, 3)
+        x[nodes[:, None], nodes] += 0.5
+        x[nodes, nodes[0]] *= 0.9
+    return x
+
+
+def added_at_places(np, n, count=300):
+    x, made = np.zeros(n, int), numpy.random.default_rng(0)
+    for _ in range(count):
+        np.add.at(x, made.integers(0, n, 20), made.integers(0, 9, 20))
+        np.maximum.at(x, [1, 2, 1], 3)
+    return x
+
+
+def multiples(np, n, count=300):
+    """A sieve."""
+    x = np.ones(min(n, 20 * N), bool)       # of larger ones the first slices are not short
+    for i in range(2, count // 3):
+        if x[i]:
+            x[i * i::i] = False
+    return x
+
+
+PROGRAMS = [recurrence, tridiagonal, numbers, counts, rows, numpys_integers, several_places, added_at_places, multiples]
+#: Loops of which not each has an element taken before the first is assigned, and is fetched more than once then.
+MORE = {"multiples": 60}
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
@@ -103,7 +143,8 @@ def test_the_loop_goes_on_on_the_host():
     made = subprocess.run([sys.executable, "-W", "ignore", "-c", text], capture_output=True, text=True, timeout=300)
     assert made.returncode == 0, made.stderr
     for name, fetched, sent in ast.literal_eval(made.stdout):
-        assert 0 < fetched <= 4 and sent <= (17 if name == "rows" else 1), name     # the first rows are sent
+        # The first rows are sent, and the first places and what is added there.
+        assert 0 < fetched <= MORE.get(name, 4) and sent <= (34 if "places" in name else 17), name
 
 
 def test_an_array_that_is_too_large_stays():
@@ -237,3 +278,59 @@ def test_what_is_made_of_numbers_stays_on_the_host(make, value, dtype):
     want = np.array(value, **options)
     assert type(found) is lazyarray.LazyNdarray and found.dtype == want.dtype and np.array_equal(found, want)
     assert found.shape == want.shape and seen["upload"] == 0 and lazyarray.where(found).side == "host"
+
+
+def test_numbers_that_are_computed_with_again_and_again_are_fetched():
+    """A lazy scalar with numbers alone: 17 steps on, with no call on a large array between, the rest is the host's."""
+    large = lazyarray.asarray(np.linspace(0, 1, 100_000))
+
+    def program(x, count=300):
+        q, found = x.mean(), []
+        for _ in range(count):
+            q = q * 0.99 + 0.01
+            found.append(q)
+        return found
+    found, seen = counted(lambda: program(large))
+    assert seen["materialise"] <= 2 and type(found[-1]) is np.float64 and isinstance(found[0], lazyarray.LazyScalar)
+    assert np.allclose([float(q) for q in found], [float(q) for q in program(np.linspace(0, 1, 100_000))])
+
+
+def test_numbers_beside_large_arrays_stay():
+    large, total = lazyarray.asarray(np.linspace(0, 1, 100_000)), 0.0
+
+    def program():
+        nonlocal total
+        for _ in range(60):
+            total = total + (large * 2).sum() * 0.5
+    _, seen = counted(program)
+    assert seen["materialise"] == 0 and isinstance(total, lazyarray.LazyScalar)
+    assert np.isclose(float(total), 60 * np.linspace(0, 1, 100_000).sum())
+
+
+@pytest.mark.parametrize(("function", "most"), [
+    (np.add, 1), (np.exp, 2), (np.log1p, 2), (np.sin, 8), (np.cumsum, 2), (np.sort, 8), (np.linalg.norm, 1)],
+    ids=lambda v: getattr(v, "__name__", v))
+def test_what_takes_longer_is_the_hosts_with_fewer_bytes(function, most):
+    for size, side in ((4096 // most // 8, "host"), (4096 // most // 8 + 8, "device")):
+        x = lazyarray.asarray(np.ones(size))
+        assert lazyarray.where(x).side == ("host" if size <= 512 else "device")
+        found, seen = counted(lambda x=x: function(x, x) if function is np.add else function(x))
+        assert ("upload" in seen or lazyarray.where(found).side in ("device", "pending")) is (side == "device"), seen
+        assert np.allclose(found, function(np.ones(size), *[np.ones(size)] * (function is np.add)), rtol=1e-6)
+
+
+def test_powers_and_indexes_that_are_no_plain_integers():
+    x, plain = lazyarray.asarray(np.arange(12.0).reshape(3, 4)), np.arange(12.0).reshape(3, 4)
+    for index in (np.int64(1), (np.int8(-1), np.uint64(2)), (slice(np.int16(0), np.int64(2)), np.int32(1)),
+                  (np.int64(2), None, Ellipsis), (np.bool_(True), 1), np.bool_(False),
+                  (np.int64(0), slice(None, None, np.int64(2)))):
+        assert np.array_equal(x[index], plain[index]) and np.shape(x[index]) == plain[index].shape
+        x[index] = plain[index] = 5
+        assert np.array_equal(x, plain)
+    for index in (np.int64(3), np.timedelta64(1, "s"), np.float64(1), (np.int64(0), np.int64(4)), np.uint64(2 ** 63),
+                  np.str_("a")):
+        with pytest.raises(Exception) as expected:
+            plain[index]
+        with pytest.raises(expected.type) as found:
+            x[index]
+        assert str(found.value) == str(expected.value)

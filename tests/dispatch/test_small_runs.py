@@ -214,7 +214,7 @@ def test_what_large_arrays_give_is_kept_where_it_is_computed():
 
 
 def test_a_table_that_is_too_large_stays():
-    table, at = lazyarray.asarray(np.tile(VALUES, (20, 1))) * 1.0, xnp.arange(6)        # 2.5 MB
+    table, at = lazyarray.asarray(np.tile(VALUES, (40, 1))) * 1.0, xnp.arange(6)        # 5 MB
     for _ in range(100):
         assert not {"host", "materialise"} & {*kinds(lambda: table[at])}
 
