@@ -99,13 +99,20 @@ on_host(PyObject *x)
 }
 
 /* The ndarray of a lazy array that no device can have, of strings or dates, which its meta is: borrowed; NULL: it is another one, or has
-more bytes. What holds objects is for Python: arrays among them are not ours. */
+more bytes. */
 static PyObject *
 of_host_alone(PyObject *x, Py_ssize_t most)
 {
     PyObject *storage = storage_by_now(x), *host = Py_TYPE(storage) == types.HostStorage ? got(x, X.meta) : Py_None;
-    return PyArray_CheckExact(host) && !PyDataType_REFCHK(PyArray_DESCR((PyArrayObject *)host)) && bytes_of((PyArrayObject *)host) <= most
-        ? host : NULL;
+    return PyArray_CheckExact(host) && bytes_of((PyArrayObject *)host) <= most ? host : NULL;
+}
+
+/* The same of one whose elements are taken or assigned. What holds objects is for Python: arrays among them are not ours. */
+static PyObject *
+of_host_alone_without_objects(PyObject *x)
+{
+    PyObject *host = of_host_alone(x, PY_SSIZE_T_MAX);
+    return host == NULL || PyDataType_REFCHK(PyArray_DESCR((PyArrayObject *)host)) ? NULL : host;
 }
 
 /* Whether no storage knows of the bytes: they may be written without telling anybody. */

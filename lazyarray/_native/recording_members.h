@@ -499,7 +499,7 @@ again:
     for (Py_ssize_t i = 0; i < all; i++) {
         if ((kind & (INDEXES | ASSIGNS)) && i == 0) {   /* of what is large a small part may be read, or written */
             const Py_ssize_t most = kind & ASSIGNS ? limits.ON_BOTH : PY_SSIZE_T_MAX;
-            if ((arguments[0] = of_host_alone(args[0], PY_SSIZE_T_MAX)) == NULL)
+            if ((arguments[0] = of_host_alone_without_objects(args[0])) == NULL)
                 arguments[0] = on_host_up_to(args[0], most);
             if (arguments[0] == NULL || !note_source(&found, args[0], arguments[0]))
                 goto otherwise;

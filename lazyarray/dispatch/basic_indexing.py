@@ -153,8 +153,11 @@ def _setitem(x: ArrayHandle, index: Any, value: Any) -> None:
     if type(storage) is not Storage:
         if isinstance(value, storage.device.array_type):
             value = transfer.to_host(storage.device, value, "assigned to a host array")
-        meta[_host_index(index)] = handles.alias_of(
-            value, "assigned to a host array") if handles.is_array(value) else with_values(value)
+        if not handles.is_array(value):
+            value = with_values(value)
+        elif meta.dtype.kind != "O":        # else it may be an element itself
+            value = handles.alias_of(value, "assigned to a host array")
+        meta[_host_index(index)] = value
         return
     plain = _basic(index)
     try:

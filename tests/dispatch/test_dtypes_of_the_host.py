@@ -47,6 +47,7 @@ def odd():
 
 
 ARRAYS = {
+    "objects": lambda: np.array([3, 1.5, "b", 1, 1, None], object), "numbers": lambda: np.array([3, 1, 2, 1], object),
     "words": words, "bytes": lambda: words().astype("S"), "days": days, "spans": lambda: days() - days()[0],
     "records": records, "odd": odd, "long": lambda: np.arange(6, dtype="g") / 3,
     "swapped": lambda: np.arange(6).astype(">i4"),
@@ -143,7 +144,7 @@ WRITING = {
     "where": lambda x: np.copyto(x, x[::-1].copy(), where=[True] + [False] * (x.shape[-1] - 1)),
     "turned": lambda x: operator.setitem(x.T, 0, x.T[1]), "at": lambda x: np.add.at(x, [0, 0], 1),
     "placed": lambda x: np.place(x, x == x[1], x[:1]),
-    "too long": lambda x: operator.setitem(x, slice(0, 2), x[:3]), "unfit": lambda x: operator.setitem(x, 0, object()),
+    "too long": lambda x: operator.setitem(x, slice(0, 2), x[:3]), "unfit": lambda x: operator.setitem(x, 0, threading),
     "read-only": lambda x: (x.setflags(write=False), operator.setitem(x, 0, x[1])),
     "of a result": lambda x: operator.setitem((x == x), slice(0, 2), False),
 }
@@ -199,6 +200,13 @@ def test_elements_that_are_arrays_are_not_ours():
     assert x[0] is inside and x[1] is held[1]
     assert type(x[:1]) is lazyarray.LazyNdarray and x[:1][0] is inside
     assert [one is other for one, other in zip(x, held, strict=True)] == [True, True]
+    one = lazyarray.asarray(inside)
+    x[1], held[1] = one, one
+    assert x[1] is one and (x + 1)[1].tolist() == (held + 1)[1].tolist() == [1, 2, 3]
+    for place, value in ((0, [1, one, None]), (slice(None), inside[:2]), ([1, 0], lazyarray.asarray(inside[:2]))):
+        grid, wanted = lazyarray.asarray(np.zeros((2, 3), object).T), np.zeros((2, 3), object).T
+        grid[..., place], wanted[..., place] = value, np.asarray(value, object)
+        assert [type(item) for item in grid.ravel().tolist()] == [type(item) for item in wanted.ravel().tolist()]
 
 
 def test_it_is_told():
