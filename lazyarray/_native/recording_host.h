@@ -91,6 +91,14 @@ on_host_up_to(PyObject *x, Py_ssize_t most)
     return host == Py_None || bytes_of((PyArrayObject *)host) > most ? NULL : host;
 }
 
+/* The same of an array of which a small part is to be written: of as many bytes as the host takes. */
+static PyObject *
+on_host_to_write(PyObject *x)
+{
+    PyObject *host = on_host_up_to(x, PY_SSIZE_T_MAX);
+    return host == NULL || PyArray_NBYTES((PyArrayObject *)host) > limits.ON_BOTH ? NULL : host;
+}
+
 /* The same of a small array. */
 static inline PyObject *
 on_host(PyObject *x)

@@ -95,7 +95,7 @@ replaced_target(PyObject *x, Found *found)
 {
     PyObject *host = PyArray_CheckExact(x) ? x : of_host_alone(x, PY_SSIZE_T_MAX);
     if (host == NULL)
-        host = on_host_up_to(x, limits.ON_BOTH);
+        host = on_host_to_write(x);
     return host != NULL && note_source(found, x, host) ? host : NULL;
 }
 
@@ -414,7 +414,8 @@ writes_to_small(PyObject *x)
     Py_INCREF(storage);
     const Py_ssize_t nbytes = bytes_of_storage(storage);
     Py_DECREF(storage);
-    return PyErr_Occurred() ? -1 : nbytes >= 0 && nbytes <= small_bytes;
+    const int medium = nbytes >= 0 && nbytes <= small_bytes ? is_medium(x, storage) : 1;
+    return PyErr_Occurred() ? -1 : !medium;
 }
 
 #include "recording_rows.h"
@@ -498,9 +499,8 @@ again:
     int kind = member->kind;
     for (Py_ssize_t i = 0; i < all; i++) {
         if ((kind & (INDEXES | ASSIGNS)) && i == 0) {   /* of what is large a small part may be read, or written */
-            const Py_ssize_t most = kind & ASSIGNS ? limits.ON_BOTH : PY_SSIZE_T_MAX;
             if ((arguments[0] = of_host_alone_without_objects(args[0])) == NULL)
-                arguments[0] = on_host_up_to(args[0], most);
+                arguments[0] = kind & ASSIGNS ? on_host_to_write(args[0]) : on_host_up_to(args[0], PY_SSIZE_T_MAX);
             if (arguments[0] == NULL || !note_source(&found, args[0], arguments[0]))
                 goto otherwise;
         }

@@ -81,6 +81,22 @@ bytes_of_storage(PyObject *storage)
     return n;
 }
 
+/* Whether a storage, of which `x` sees some, has more than small arrays have, with its elements as `bytes_of` counts them, but not too much for
+the host. -1: an error. */
+static int
+is_medium(PyObject *x, PyObject *storage)
+{
+    Py_INCREF(storage);
+    const Py_ssize_t nbytes = bytes_of_storage(storage);
+    Py_DECREF(storage);
+    PyObject *meta = nbytes < 0 || nbytes > limits.ON_BOTH ? NULL : meta_of_lazy(x);
+    int medium = 0;
+    if (meta != NULL && PyArray_Check(meta) && PyArray_ITEMSIZE((PyArrayObject *)meta) > 0)
+        medium = times(nbytes / PyArray_ITEMSIZE((PyArrayObject *)meta), element_bytes((PyArrayObject *)meta)) > small_bytes;
+    Py_XDECREF(meta);
+    return PyErr_Occurred() ? -1 : medium;
+}
+
 /* Whether both sides have an array of this storage because it is large, or was fetched for a run: 1 or 0; -1: an error. */
 static int
 is_on_both(PyObject *storage)
@@ -197,9 +213,9 @@ static int
 note_one(PyObject *x, PyObject *storage, int written)
 {
     Py_INCREF(storage);
-    const Py_ssize_t nbytes = bytes_of_storage(storage);
+    const int medium = is_medium(x, storage);
     int follows = 0;
-    if (nbytes > small_bytes && nbytes <= limits.ON_BOTH && run.ones < 0) {
+    if (medium > 0 && run.ones < 0) {
         PyObject *fetched = written ? NULL : PyObject_GetAttr(storage, text.fetched);
         follows = written ? got(storage, S.host) != Py_None : fetched != NULL && PyLong_AsLong(fetched) < 0;
         Py_XDECREF(fetched);
@@ -207,7 +223,7 @@ note_one(PyObject *x, PyObject *storage, int written)
     Py_DECREF(storage);
     if (PyErr_Occurred())
         return -1;
-    if (nbytes <= small_bytes || nbytes > limits.ON_BOTH || (!follows && ++run.ones <= limits.TAKEN))
+    if (medium <= 0 || (!follows && ++run.ones <= limits.TAKEN))
         return 0;
     PyObject *done = PyObject_CallFunctionObjArgs(py.give_to_host, x, written ? Py_True : Py_False, NULL);
     const long calls = done == NULL ? -1 : PyLong_AsLong(done);
@@ -232,11 +248,8 @@ names_few(PyObject *x, PyObject *index)
     }
     if (!few || small_bytes == 0 || storage == NULL || Py_TYPE(storage) != types.Storage)
         return 0;
-    Py_INCREF(storage);
-    const Py_ssize_t nbytes = bytes_of_storage(storage);
-    Py_DECREF(storage);
-    if (nbytes <= small_bytes || nbytes > limits.ON_BOTH)
-        return PyErr_Occurred() ? -1 : 0;
+    if ((few = is_medium(x, storage)) <= 0)
+        return few;
     begin(&found, COSTLY);
     few = (plain = replaced(index, &found, 0)) != NULL && (meta = meta_of_lazy(x)) != NULL && PyArray_Check(meta)
         && is_small_part(meta, plain, found.most);
@@ -300,7 +313,7 @@ note_taken(PyObject *x, PyObject *meta, int beside)
     PyObject *storage = got(x, X.storage), *writes = NULL, *taken = NULL, *done = NULL;
     if (Py_TYPE(storage) != types.Storage)
         return 0;
-    if (PyArray_NBYTES((PyArrayObject *)meta) > small_bytes)
+    if (bytes_of((PyArrayObject *)meta) > small_bytes)
         return beside || small_bytes == 0 ? 0 : note_one(x, storage, 0);
     Py_INCREF(storage);
     int failed = is_on_device_alone(storage), fetched = 0;

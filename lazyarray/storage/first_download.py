@@ -101,7 +101,7 @@ def _first_small(storage: StorageState, view: np.ndarray | None, why: str, frame
         return None
     storage.mirror = mirror
     if view is None:
-        storage._resident = None, alias
+        storage._resident = None, alias, 1
     if root.nbytes <= ON_BOTH and small_limit():
         coherence.note_on_host(storage)
     return found
@@ -159,7 +159,7 @@ def _first_large(storage: StorageState, view: np.ndarray | None, why: str, frame
         if frame is None or not who_asks(frame):        # others get something else, of the same bytes
             if view is None:
                 alias = mirror.lend(root.shape, root.dtype, root.strides, 0, True)
-                storage._resident = None, alias
+                storage._resident = None, alias, 1
                 lent = memoryview(alias)
             else:
                 lent = mirror.lend(view.shape, view.dtype, view.strides, storage._offset(view), writeable(view))

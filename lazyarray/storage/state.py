@@ -116,7 +116,7 @@ class StorageState(_Slots):
     registered = False          # whether it is known by its addresses: see `exports`
     incoming: Any = None        # the prefetch.Incoming that is under way
     facts: tuple | None = None  # (`writes` then, what is known of the values): see `facts`
-    _resident: tuple | None = None      # (view, or None for the root's, and alias) of the last buffer asked for
+    _resident: tuple | None = None      # (view, or None for the root's; alias; how many) of the last buffer asked for
     _block = None
     _root_offset = 0
     _lock = None

@@ -110,9 +110,26 @@ def multiples(np, n, count=300):
     return x
 
 
-PROGRAMS = [recurrence, tridiagonal, numbers, counts, rows, numpys_integers, several_places, added_at_places, multiples]
+def marks(np, n, count=300):
+    """A flood fill, in bytes: small ones are as many as numbers of 8 bytes would be."""
+    x = np.zeros(n, "u1")
+    for i in range(count):
+        if x[i * 7 % count] == 0:
+            x[i] = 2
+    return x
+
+
+def parts_of_rows(np, n, count=300):
+    x = np.ones((n // 4, 4))
+    for i in range(1, min(count, len(x))):
+        x[i, 1:] = x[i - 1, :-1] * 0.5 + numpy.array(x[i, 1:])      # which lends an alias, for a moment
+    return x
+
+
+PROGRAMS = [recurrence, tridiagonal, numbers, counts, rows, numpys_integers, several_places, added_at_places, multiples,
+            marks, parts_of_rows]
 #: Loops of which not each has an element taken before the first is assigned, and is fetched more than once then.
-MORE = {"multiples": 60}
+MORE = {"multiples": 60, "marks": 10, "parts_of_rows": 10}
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
