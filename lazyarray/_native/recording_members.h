@@ -497,6 +497,8 @@ again:
     if (begin(&found, cost) < 0 || count < 1 || all > MOST_ARGUMENTS || small_bytes == 0 || Py_TYPE(args[0]) != types.LazyNdarray)
         goto otherwise;
     int kind = member->kind;
+    if (kind & BROADCASTS)
+        allow_more(&found, args, count);
     for (Py_ssize_t i = 0; i < all; i++) {
         if ((kind & (INDEXES | ASSIGNS)) && i == 0) {   /* of what is large a small part may be read, or written */
             if ((arguments[0] = of_host_alone_without_objects(args[0])) == NULL)
@@ -649,6 +651,8 @@ ufunc_on_host(PyObject *ufunc, PyObject *method, PyObject *const *inputs, Py_ssi
         Py_RETURN_NOTIMPLEMENTED;
     if (puts && ((arguments[1] = replaced_target(inputs[0], &found)) == NULL || (written = output_of_host(inputs[0])) == NULL))
         goto end;
+    if (plain)
+        allow_more(&found, inputs, count);
     for (Py_ssize_t i = puts; i < all; i++)
         if ((arguments[i + 1] = replaced(inputs[i], &found, 0)) == NULL)
             goto end;

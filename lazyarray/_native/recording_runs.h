@@ -267,19 +267,18 @@ note_named(PyObject *x, PyObject *index)
     return few <= 0 || Py_TYPE(storage) != types.Storage ? few < 0 ? -1 : 0 : note_one(x, storage, 0);
 }
 
-/* Whether a slice sees few elements of an array. */
+/* Whether a slice sees few elements of an array; -1: an error. */
 static int
 sees_few(PyObject *x, PyObject *slice)
 {
     Py_ssize_t start, stop, step, bytes = PY_SSIZE_T_MAX;
-    PyObject *meta = meta_of_lazy(x);
+    PyObject *meta = is_plain_item(slice) ? meta_of_lazy(x) : Py_NewRef(Py_None);
     if (meta != NULL && PyArray_Check(meta) && PyArray_NDIM((PyArrayObject *)meta) > 0 && PySlice_Unpack(slice, &start, &stop, &step) == 0) {
         const Py_ssize_t length = PyArray_DIM((PyArrayObject *)meta, 0);
         bytes = times(bytes_of((PyArrayObject *)meta) / (length | 1), PySlice_AdjustIndices(length, &start, &stop, step));
     }
     Py_XDECREF(meta);
-    PyErr_Clear();      /* what is wrong with it is said when it is assigned to */
-    return bytes <= small_bytes;
+    return PyErr_Occurred() ? -1 : bytes <= small_bytes;
 }
 
 /* The same of ``x[index] = value`` of what the device has. What it has of the value, too, does not count. */
@@ -298,8 +297,8 @@ note_assigned(PyObject *x, PyObject *index, PyObject *value)
     }
     if (others != 0 && (others = names_few(x, index)) <= 0)
         return others;
-    if (whole_numbers == 0 && others == 0 && (run.ones >= 0 || is_tuple || !sees_few(x, index)))
-        return 0;       /* between elements and rows a short slice is as one of them */
+    if (whole_numbers == 0 && others == 0 && (run.ones >= 0 || is_tuple || (others = sees_few(x, index)) <= 0))
+        return others;      /* between elements and rows a short slice is as one of them */
     const int small = has_small(value, small_bytes, NULL, &lacking, 0);
     return small < 0 ? -1 : small == 1 && lacking == 0 ? note_one(x, storage, 1) : 0;
 }

@@ -20,8 +20,9 @@ __all__ = ["COSTLY", "COSTS", "cost_of"]
 #: machine: addition 0.4, exponential 1.0, logarithms 0.9 to 1.1, hyperbolic functions 1 to 2.5, power 2.6 to 3.6, sums
 #: one after the other 3.7, sine 8.6, remainder 11.7. C has the number too (`_native/recording_host.h`).
 COSTLY = 8
-#: The same of functions that take some three times as long as an addition.
-_MODERATE = 2
+#: The same of functions that take some three times as long as an addition, and of those that take thirty times as long
+#: (partition and argpartition 11 nanoseconds, median 4, percentile 8, histogram 14), but the device ten kernels.
+_MODERATE, _LONG = 2, 3
 
 _OPERATORS = (
     "add sub mul truediv and_ or_ xor lshift rshift iadd isub imul itruediv iand ior ixor ilshift irshift lt le "
@@ -51,10 +52,14 @@ _MODERATE_FUNCTIONS = (
     "exp exp2 expm1 log log2 log10 log1p sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh cbrt power "
     "arctan2 frexp modf cumsum cumprod nancumsum nancumprod interp isclose allclose nan_to_num polyval pad isin")
 
+_LONG_FUNCTIONS = (
+    "partition argpartition median percentile quantile nanmedian nanpercentile nanquantile histogram digitize")
+
 #: Function -> by what the most bytes are divided: 1 for what takes about as long for each element as an addition.
 COSTS: dict[Callable[..., Any], int] = {
     **dict.fromkeys((*_named(np, _MODERATE_FUNCTIONS), *_named(operator, "pow ipow"),
                      *_named(np.ndarray, "cumsum cumprod")), _MODERATE),
+    **dict.fromkeys((*_named(np, _LONG_FUNCTIONS), *_named(np.ndarray, "partition argpartition")), _LONG),
     **dict.fromkeys((
         *_named(operator, _OPERATORS), *_named(np, _UFUNCS), *_named(np.ndarray, _METHODS), operator.contains,
         *_named(np, _FUNCTIONS), *_named(np.linalg, "matmul vecdot outer tensordot norm vector_norm"), *VIEWS), 1),

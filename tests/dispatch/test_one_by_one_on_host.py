@@ -325,15 +325,23 @@ def test_numbers_beside_large_arrays_stay():
 
 
 @pytest.mark.parametrize(("function", "most"), [
-    (np.add, 1), (np.exp, 2), (np.log1p, 2), (np.sin, 8), (np.cumsum, 2), (np.sort, 8), (np.linalg.norm, 1)],
-    ids=lambda v: getattr(v, "__name__", v))
+    (np.add, 4096), (np.exp, 4096), (np.log1p, 4096), (np.sin, 1536), (np.cumsum, 2048), (np.sort, 512),
+    (np.linalg.norm, 4096), (np.median, 1360)], ids=lambda v: getattr(v, "__name__", v))
 def test_what_takes_longer_is_the_hosts_with_fewer_bytes(function, most):
-    for size, side in ((4096 // most // 8, "host"), (4096 // most // 8 + 8, "device")):
+    """Ufuncs of what the host alone has with three times as many as others."""
+    for size, side in ((most // 8, "host"), (most // 8 + 8, "device")):
         x = lazyarray.asarray(np.ones(size))
-        assert lazyarray.where(x).side == ("host" if size <= 512 else "device")
         found, seen = counted(lambda x=x: function(x, x) if function is np.add else function(x))
         assert ("upload" in seen or lazyarray.where(found).side in ("device", "pending")) is (side == "device"), seen
         assert np.allclose(found, function(np.ones(size), *[np.ones(size)] * (function is np.add)), rtol=1e-6)
+
+
+def test_of_what_the_device_has_too_fewer_bytes_are_the_hosts():
+    for size, where in ((64, "host"), (72, "device")):
+        x = lazyarray.asarray(np.ones(size))
+        lazyarray.asdevice(x)
+        np.asarray(x)
+        assert lazyarray.where(np.sin(x)).side in ((where,) if where == "host" else ("device", "pending"))
 
 
 def test_powers_and_indexes_that_are_no_plain_integers():
