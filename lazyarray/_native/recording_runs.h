@@ -312,8 +312,11 @@ note_taken(PyObject *x, PyObject *meta, int beside)
     PyObject *storage = got(x, X.storage), *writes = NULL, *taken = NULL, *done = NULL;
     if (Py_TYPE(storage) != types.Storage)
         return 0;
+    const int medium = beside || small_bytes == 0 ? 0 : is_medium(x, storage);
+    if (medium != 0)
+        return medium < 0 ? -1 : note_one(x, storage, 0);
     if (bytes_of((PyArrayObject *)meta) > small_bytes)
-        return beside || small_bytes == 0 ? 0 : note_one(x, storage, 0);
+        return 0;
     Py_INCREF(storage);
     int failed = is_on_device_alone(storage), fetched = 0;
     if (failed > 0) {

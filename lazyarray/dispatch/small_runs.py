@@ -41,10 +41,13 @@ def fetch_taken(x: ArrayHandle, beside: bool) -> None:
     beside small arrays that the host alone has; if that is allowed, and it is not a part of a large one, which would be
     written in a longer way from then on.
     """
-    if current_options().small_on_host and _may_be_fetched(x._self_storage):
+    storage = x._self_storage
+    if current_options().small_on_host and _may_be_fetched(storage):
         with contextlib.suppress(TransferError):        # `no_transfers` is in force
-            _fetch(x._self_storage, handles.meta_of(x), "small arrays of the host are computed with it again and again"
-                   if beside else "its elements or rows are taken one by one")
+            if beside:
+                _fetch(storage, handles.meta_of(x), "small arrays of the host are computed with it again and again")
+            else:       # all of it: the next element may be that of another row
+                _fetch(storage, coherence.whole_of(storage), "its elements or rows are taken one by one")
 
 
 def give_to_host(x: ArrayHandle, written: bool) -> int:

@@ -275,6 +275,21 @@ def test_the_same_solver_again_and_again_takes_no_more_copies():
     assert np.allclose(x, plain) and max(seen[2:]) <= max(seen[:2])
 
 
+@pytest.mark.parametrize("n", [200, 2000])
+def test_elements_of_rows_have_the_whole_array_fetched(n):
+    """Of points that are looked at one after the other each is a row; only the 17th of them was fetched, for good."""
+    points = (lazyarray.asarray(np.arange(2.0 * n).reshape(n, 2)) * 1.0).copy()
+    rows, total = list(points)[:150], 0.0
+
+    def program():
+        nonlocal total
+        for a, b in zip(rows, rows[1:]):
+            if (a[0] - b[0]) * a[1] < b[1]:
+                total += 1
+    _, seen = counted(program)
+    assert seen["materialise"] <= 15 and total == 149
+
+
 def test_reduceat_of_small_arrays_is_the_hosts():
     v, at = xnp.arange(400.0), xnp.arange(0, 400, 4)
     found, seen = counted(lambda: np.add.reduceat(v, at))
