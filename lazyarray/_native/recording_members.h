@@ -377,7 +377,7 @@ view_of_part(PyObject *x, PyObject *index)
     if (meta != NULL && (sees || count < PyArray_NDIM((PyArrayObject *)meta)))
         part = PyObject_GetItem(meta, index);
     /* A row, or a short part of one. */
-    if (part != NULL && numbers && (!sees || (PyArray_Check(part) && PyArray_NBYTES((PyArrayObject *)part) <= small_bytes))
+    if (part != NULL && numbers && (!sees || (PyArray_Check(part) && bytes_of((PyArrayObject *)part) <= small_bytes / COSTLY))
             && note_taken(x, meta, 0) < 0)
         Py_CLEAR(part);
     if (part != NULL)
