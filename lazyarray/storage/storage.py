@@ -273,6 +273,7 @@ class Storage(StorageState):
 
     def _part(self, whole: np.ndarray, view: np.ndarray) -> np.ndarray:
         """What `view` is of an alias of all bytes."""
+        self.mirror.note_elements(view.dtype, self._offset(view))
         return np.ndarray(view.shape, view.dtype, whole, self._offset(view), view.strides)
 
     def is_aliased(self, meta: np.ndarray) -> bool:

@@ -56,6 +56,20 @@ def test_every_one_of_them_is_live(x):
     assert np.array_equal(np.asarray(x * 1), plain)
 
 
+def test_what_is_written_is_whole_elements(x):
+    """Bytes that differ are sent with their element: GPU code may have written it, unknown to the host."""
+    raw = x.view("u1")
+    before = [np.asarray(raw[i]) for i in range(40)]        # as bytes, which are elements of their own
+    rows = [np.asarray(x[i]) for i in range(40)]
+    del before
+    handle = lazyarray.asdevice(x)
+    for value, other in ((0.1, 7.0), (1 / 3, 2.0), (1e300, -0.0)):
+        handle[...] = value
+        rows[30][7] = other
+        assert float(lazyarray.asdevice(x)[30, 7]) == other
+        assert float((x + 0)[30, 7]) == other
+
+
 def test_those_that_are_read_only_stay_so(x):
     x.setflags(write=False)
     rows = [np.asarray(x[i]) for i in range(40)]

@@ -164,8 +164,7 @@ class LentMemory(Unique):
         alias = _Alias(owner, self._dead.append)
         alias.ranges = ranges
         alias.writeable = writeable
-        itemsize = dtype.itemsize
-        self._elements.add((itemsize, dtype.alignment if dtype.names is None else 1, offset % (itemsize or 1)))
+        self.note_elements(dtype, offset)
         # What live aliases may write is watched already.
         live = self._live
         covered = live is not None and live.covers(ranges)
@@ -183,6 +182,11 @@ class LentMemory(Unique):
                 return
         if self._live is not live:
             self._live = None
+
+    def note_elements(self, dtype: np.dtype[Any], offset: int) -> None:
+        """Let it be known that elements of a dtype are lent, from an offset on: see `elements_of`."""
+        itemsize = dtype.itemsize
+        self._elements.add((itemsize, dtype.alignment if dtype.names is None else 1, offset % (itemsize or 1)))
 
     def pin(self, ranges: Ranges | None = None) -> None:
         """A raw host pointer to `ranges` (all of it by default) was handed out.
