@@ -189,6 +189,7 @@ AT_ANY_POINT = {
     "an element of many": ("x = many(X); ones(x)", "x[4] = 30.0"),
     "an element of many, lent": ("x = many(X); a = np.asarray(x); ones(x)", "x[4] = 30.0"),
     "an element is taken": ("x = many(X); ones(x)", "v = float(x[3])"),
+    "many parts are lent": ("x = many(X); np.asarray(x)", "r = np.array([x[k:k + 2] for k in range(0, 24, 2)])"),
 }
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -98,3 +99,36 @@ def test_large_arrays_lend_what_is_asked_for():
     x += 1
     rows = [np.asarray(x[i]) for i in range(40)]
     assert lends(x) == 40 and all(row[0] == 1 for row in rows)
+
+
+def test_threads_that_make_arrays_of_rows_while_others_write(x):
+    wrong, ended = [], threading.Event()
+
+    def read():
+        while not ended.is_set():
+            if not np.isin(np.array([x[i] for i in range(20, 40)]), values).all():
+                wrong.append(1)
+
+    def write():
+        for k in range(200):
+            x[20 + k % 20] = float(k % 4)
+
+    def write_by_aliases():
+        for k in range(200):
+            np.asarray(x[k % 20])[:] = k
+
+    x[20:] = 0
+    values = [0.0, 1.0, 2.0, 3.0]
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    writers = [threading.Thread(target=write), threading.Thread(target=write_by_aliases)]
+    for thread in readers + writers:
+        thread.start()
+    for thread in writers:
+        thread.join()
+    ended.set()
+    for thread in readers:
+        thread.join()
+    found = np.asarray(x * 1)
+    assert not wrong
+    assert found[:20, 7].tolist() == [float(180 + k) for k in range(20)]
+    assert found[20:, 7].tolist() == [float((180 + k) % 4) for k in range(20)]
