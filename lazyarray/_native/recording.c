@@ -105,7 +105,7 @@ static PyMethodDef methods[] = {
     {"watch_routines", watch_routines, METH_O, watch_routines_doc},
     {"routine_called", routine_called, METH_O, routine_called_doc},
     {"member", FAST(member), METH_FASTCALL, member_doc},
-    {"on_host", given_on_host, METH_O, on_host_doc},
+    {"on_host", FAST(given_on_host), METH_FASTCALL, on_host_doc},
     {"run_on_host", FAST(run_on_host), METH_FASTCALL, run_on_host_doc},
     {"host_array", host_array, METH_O, host_array_doc},
     {"is_under_way", is_under_way, METH_NOARGS, is_under_way_doc},
@@ -150,7 +150,7 @@ PyInit_recording(void)
     unit = PyLong_FromLong(1);
     waiting = PyList_New(0);
     PyObject *module = no_arguments == NULL || zero == NULL || now == NULL || unit == NULL || waiting == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 55) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 56) < 0)
         Py_CLEAR(module);
     if (module != NULL && (PyModule_AddIntMacro(module, REFLECTED) < 0 || PyModule_AddIntMacro(module, IN_PLACE) < 0
             || PyModule_AddIntMacro(module, ASSIGNS) < 0 || PyModule_AddIntMacro(module, BROADCASTS) < 0

@@ -55,7 +55,7 @@ changes nothing of what is known of them. No Python code runs. -1: an error. */
 static int
 is_hosts_alone(PyObject *x)
 {
-    PyObject *storage = storage_by_now(x), *dirty, *mirror = NULL, *sending = NULL;
+    PyObject *storage = storage_by_now(x), *dirty, *mirror = NULL, *sending = NULL, *nbytes = NULL;
     if (Py_TYPE(storage) == types.HostStorage)
         return 1;
     if (Py_TYPE(storage) != types.Storage || got(x, X.host) == Py_None || got(storage, S.host) != Py_True || got(storage, S.clean) != Py_False
@@ -63,12 +63,12 @@ is_hosts_alone(PyObject *x)
         return 0;
     Py_INCREF(storage);
     int alone = (dirty = PyObject_GetAttr(storage, text.host_dirty)) == NULL || (mirror = PyObject_GetAttr(storage, text.mirror)) == NULL
-        || (sending = PyObject_GetAttr(storage, text.sending)) == NULL ? -1
-        : Py_TYPE(dirty) == types.Ranges && Py_TYPE(sending) == types.Ranges && mirror != Py_None;
-    if (alone > 0 && (alone = is_set_to(dirty, text._starts, Py_None)) > 0 && (alone = is_set_to(dirty, text.start, zero)) > 0
-            && (alone = is_alike(dirty, text.stop, storage, text._nbytes)) > 0 && (alone = is_set_to(mirror, text.lent, Py_False)) > 0
-            && (alone = is_alike(sending, text.start, sending, text.stop)) > 0)
+        || (sending = PyObject_GetAttr(storage, text.sending)) == NULL || (nbytes = PyObject_GetAttr(storage, text._nbytes)) == NULL ? -1
+        : Py_TYPE(dirty) == types.Ranges && Py_TYPE(sending) == types.Ranges && Py_TYPE(mirror) == types.Mirror
+            && got(mirror, M.lent) == Py_False && got(dirty, B._starts) == Py_None && got(dirty, B.start) == zero;
+    if (alone > 0 && (alone = same(got(dirty, B.stop), nbytes)) > 0 && (alone = same(got(sending, B.start), got(sending, B.stop))) > 0)
         alone = is_set_to(storage, text.incoming, Py_None);
+    Py_XDECREF(nbytes);
     Py_XDECREF(sending);
     Py_XDECREF(mirror);
     Py_XDECREF(dirty);
@@ -86,7 +86,7 @@ is_hosts(PyObject *x)
         return PyErr_Occurred() ? -1 : 0;
     PyObject *others = PyObject_CallNoArgs(py.others_run);      /* one of them may take the bytes to the device meanwhile */
     Py_XDECREF(others);
-    return others == NULL ? -1 : others == Py_False && is_hosts_alone(x);
+    return others == NULL ? -1 : others == Py_False;    /* `written_on_host` looks once more */
 }
 
 /* The ndarray of the array that a statement writes at places that others name: as large as the host takes. */
@@ -494,9 +494,9 @@ again:
     cost = (member->kind & POWERS) && count > 1 && is_plain_power(args[1]) ? 1 : member->cost;
     if (run.credit > 0 && count > 0 && (member->kind & (IN_PLACE | ASSIGNS)) && Py_TYPE(args[0]) == types.LazyNdarray && lighten(args[0]) < 0)
         return NULL;
-    if (begin(&found, cost) < 0 || count < 1 || all > MOST_ARGUMENTS || small_bytes == 0 || Py_TYPE(args[0]) != types.LazyNdarray)
+    const int kind = member->kind;
+    if (begin(&found, cost, kind & MULTIPLIES) < 0 || count < 1 || all > MOST_ARGUMENTS || small_bytes == 0 || Py_TYPE(args[0]) != types.LazyNdarray)
         goto otherwise;
-    int kind = member->kind;
     if (kind & BROADCASTS)
         allow_more(&found, args, count);
     for (Py_ssize_t i = 0; i < all; i++) {
@@ -559,7 +559,7 @@ otherwise:
     }
     if (computes < 0 || fetched < 0)
         return NULL;
-    if (computes && !fetched && (fetched = note_run(args, all, NULL, cost)) != 0) {
+    if (computes && !fetched && (fetched = note_run(args, all, NULL, cost, member->kind & MULTIPLIES)) != 0) {
         if (fetched < 0)
             return NULL;
         goto again;
@@ -626,6 +626,28 @@ is_small_reduced(PyObject *given, PyObject *indexes, Py_ssize_t most)
     return times(count, bytes_of(array) / (least > 0 ? least : 1)) <= most;
 }
 
+/* Whether a ufunc is one of those that multiply matrices. */
+static inline int
+is_product(PyObject *ufunc)
+{
+    return PyObject_TypeCheck(ufunc, &PyUFunc_Type) && ((PyUFuncObject *)ufunc)->core_enabled;
+}
+
+/* Whether ``ufunc.at(array, index, value)`` is one that NumPy is quick at, 1.5 nanoseconds for each position, or has few: others take it 12
+(two indexes), 38 (rows) and 45 (another dtype). */
+static int
+is_quick_at(const Found *found, PyObject *const *arguments)
+{
+    PyArrayObject *array = (PyArrayObject *)arguments[0], *value = (PyArrayObject *)arguments[2];
+    const int number = PyArray_TYPE(array), is_array = PyArray_Check(value);
+    int quick = PyArray_NDIM(array) == 1 && PyArray_Check(arguments[1]) && PyArray_NDIM((PyArrayObject *)arguments[1]) == 1;
+    quick &= is_array ? PyArray_TYPE(value) == number : PyFloat_CheckExact(value) ? number == NPY_DOUBLE : PyLong_CheckExact(value) && number == NPY_LONG;
+    for (int i = 1; !quick && i < found->count; i++)
+        if (bytes_of((PyArrayObject *)found->hosts[i]) > found->most / COSTLY)
+            return 0;
+    return 1;
+}
+
 /* A call of a ufunc or of one of its methods; NotImplemented: not for the host. */
 static PyObject *
 ufunc_on_host(PyObject *ufunc, PyObject *method, PyObject *const *inputs, Py_ssize_t count, PyObject *names)
@@ -633,7 +655,8 @@ ufunc_on_host(PyObject *ufunc, PyObject *method, PyObject *const *inputs, Py_ssi
     PyObject *arguments[MOST_ARGUMENTS + 1], *callee = NULL, *result = NULL, *written = NULL;
     Py_ssize_t all = count + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
     Found found;
-    if (begin(&found, cost_of(ufunc)) < 0)
+    const int multiplies = is_product(ufunc);
+    if (begin(&found, cost_of(ufunc), multiplies) < 0)
         return NULL;
     int plain = PyUnicode_Compare(method, text.__call__) == 0, outer = 0;
     const int puts = !plain && PyUnicode_Compare(method, text.at) == 0;
@@ -651,14 +674,16 @@ ufunc_on_host(PyObject *ufunc, PyObject *method, PyObject *const *inputs, Py_ssi
         Py_RETURN_NOTIMPLEMENTED;
     if (puts && ((arguments[1] = replaced_target(inputs[0], &found)) == NULL || (written = output_of_host(inputs[0])) == NULL))
         goto end;
-    if (plain)
+    if (plain && !multiplies)
         allow_more(&found, inputs, count);
     for (Py_ssize_t i = puts; i < all; i++)
         if ((arguments[i + 1] = replaced(inputs[i], &found, 0)) == NULL)
             goto end;
-    if (((PyUFuncObject *)ufunc)->core_enabled && (count != 2 || !is_small_product(arguments[1], arguments[2], found.most)))
+    if (puts && count == 3 && !is_quick_at(&found, arguments + 1))
         goto end;
-    if (count == 2 && ((plain && !is_small_together(arguments[1], arguments[2], found.most))
+    if (multiplies && (count != 2 || !is_small_product(arguments[1], arguments[2], found.most)))
+        goto end;
+    if (count == 2 && ((plain && !multiplies && !is_small_together(arguments[1], arguments[2], found.most))
             || (outer && PyArray_Check(arguments[1]) && PyArray_Check(arguments[2])
                 && times(PyArray_SIZE((PyArrayObject *)arguments[1]), PyArray_NBYTES((PyArrayObject *)arguments[2])) > found.most)))
         goto end;
@@ -721,7 +746,7 @@ array_ufunc_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject
                 if (few)
                     break;
             }
-            if (fetched || (fetched = note_run(args + 3, all, NULL, cost_of(args[1]))) == 0)
+            if (fetched || (fetched = note_run(args + 3, all, NULL, cost_of(args[1]), is_product(args[1]))) == 0)
                 break;
             if (fetched < 0)
                 return NULL;
@@ -766,7 +791,7 @@ function_on_host(PyObject *func, PyObject *callee, PyObject *args, PyObject *kwa
     PyObject *arguments[MOST_ARGUMENTS + 1], *names = NULL, *result = NULL, *name, *value, *written = NULL;
     Py_ssize_t count = PyTuple_GET_SIZE(args), all = count, place = 0;
     Found found;
-    if (begin(&found, cost_of(func)) < 0)
+    if (begin(&found, cost_of(func), kind & MULTIPLIES) < 0)
         return NULL;
     if (count + (kwargs == NULL ? 0 : PyDict_GET_SIZE(kwargs)) > MOST_ARGUMENTS || (most >= 0 && count > most))
         Py_RETURN_NOTIMPLEMENTED;
@@ -850,7 +875,8 @@ array_function_call(PyObject *self, PyObject *const *args, size_t flagged, PyObj
                 return result;
             }
             Py_CLEAR(result);
-            if (fetched || (fetched = note_run(&PyTuple_GET_ITEM(args[3], 0), PyTuple_GET_SIZE(args[3]), args[4], cost_of(args[1]))) <= 0)
+            const int multiplies = PyTuple_Check(known) && (PyLong_AsLong(PyTuple_GET_ITEM(known, 2)) & MULTIPLIES);
+            if (fetched || (fetched = note_run(&PyTuple_GET_ITEM(args[3], 0), PyTuple_GET_SIZE(args[3]), args[4], cost_of(args[1]), multiplies)) <= 0)
                 break;
             if (known == Py_True) {     /* it may be the host's by now */
                 Py_DECREF(known);
@@ -966,12 +992,16 @@ member(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 
 /* -- what Python asks ------------------------------------------------------------------------------------------------ */
 
-PyDoc_STRVAR(on_host_doc, "on_host(x, /)\n--\n\nThe ndarray of a lazy array whose bytes are current on the host, or None.");
+PyDoc_STRVAR(on_host_doc, "on_host(x, any_size=False, /)\n--\n\n"
+"The ndarray of a lazy array whose bytes are current on the host, or None. Of one that is not small: if `any_size`.");
 
 static PyObject *
-given_on_host(PyObject *Py_UNUSED(module), PyObject *x)
+given_on_host(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    PyObject *host = types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || small_bytes == 0 ? NULL : on_host(x);
+    if (nargs < 1 || nargs > 2)
+        return mistaken("on_host takes an array, and whether it may have any size");
+    PyObject *x = args[0], *host = types.LazyNdarray == NULL || Py_TYPE(x) != types.LazyNdarray || small_bytes == 0 ? NULL
+        : on_host_up_to(x, nargs > 1 && args[1] == Py_True ? PY_SSIZE_T_MAX : small_bytes);
     return host == NULL ? PyErr_Occurred() ? NULL : Py_NewRef(Py_None) : Py_NewRef(host);
 }
 
@@ -1003,7 +1033,7 @@ PyDoc_STRVAR(lighten_doc, "lighten(x, /)\n--\n\n"
 static PyObject *
 given_lighten(PyObject *Py_UNUSED(module), PyObject *x)
 {
-    if (types.LazyNdarray != NULL && Py_TYPE(x) == types.LazyNdarray && lighten(x) < 0)
+    if (run.credit > 0 && types.LazyNdarray != NULL && Py_TYPE(x) == types.LazyNdarray && lighten(x) < 0)
         return NULL;
     Py_RETURN_NONE;
 }

@@ -206,6 +206,88 @@ note_hosted(void)
     }
 }
 
+/* Whether recorded work reads a storage: of such as is gone a weak reference is left. */
+static int
+is_read(PyObject *storage)
+{
+    PyObject *readers = got(storage, S.readers);
+    int read = readers != Py_None && !PyList_CheckExact(readers);
+    for (Py_ssize_t i = 0; !read && readers != Py_None && i < PyList_GET_SIZE(readers); i++) {
+        PyObject *reader = referent(PyList_GET_ITEM(readers, i));
+        read = reader != NULL;
+        Py_XDECREF(reader);
+    }
+    return read;
+}
+
+/* Whether the meta of an array is that of all bytes of its storage; -1: an error. */
+static int
+is_whole(PyObject *meta, PyObject *storage)
+{
+    PyObject *root = got(storage, S.root_view);
+    if (meta == NULL || !PyArray_Check(meta) || !(PyArray_FLAGS((PyArrayObject *)meta) & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS)))
+        return 0;
+    if (PyArray_Check(root))
+        return PyArray_NBYTES((PyArrayObject *)meta) == PyArray_NBYTES((PyArrayObject *)root);
+    PyObject *nbytes = PyObject_GetAttr(storage, text._nbytes);     /* of one that was made on the host */
+    int whole = nbytes == NULL ? -1 : PyLong_Check(nbytes) && PyLong_AsSsize_t(nbytes) == PyArray_NBYTES((PyArrayObject *)meta);
+    Py_XDECREF(nbytes);
+    return whole;
+}
+
+/* Let an array be nothing but its ndarray again, if it was fetched for the host to go on with it and nobody else knows of its storage: what
+the device has of it is given up, and the host writes it without telling anybody: an element in 0.14 us instead of 1.3. -1: an error. */
+static int
+lighten(PyObject *x)
+{
+    PyObject *storage = got(x, X.storage), *leaf = got(x, X.leaf), *fetched, *writes = NULL, *mirror = NULL;
+    if (Py_TYPE(storage) != types.Storage || got(storage, S.host) == Py_None || got(x, X.base) != Py_None || is_held(storage)
+            || got(storage, S.pending) != Py_None)
+        return 0;
+    Py_INCREF(storage);
+    int alone = is_whole(AT(x, X.meta), storage);
+    if (alone <= 0) {
+        Py_DECREF(storage);
+        return alone;
+    }
+    alone = (fetched = PyObject_GetAttr(storage, text.fetched)) == NULL || (writes = PyObject_GetAttr(storage, text.writes)) == NULL
+            || (mirror = PyObject_GetAttr(storage, text.mirror)) == NULL ? -1 : same(fetched, writes);
+    if (alone > 0 && mirror != Py_None)
+        alone = Py_TYPE(mirror) == types.Mirror && got(mirror, M.lent) == Py_False;
+    if (alone > 0 && (alone = PyObject_IsTrue(py.partners)) >= 0)
+        alone = !alone;
+    if (alone > 0) {        /* NumPy may be writing the array in another thread */
+        PyObject *others = PyObject_CallNoArgs(py.others_run);
+        alone = others == NULL ? -1 : others == Py_False;
+        Py_XDECREF(others);
+    }
+    PyObject *host = alone > 0 ? on_host_to_write(x) : NULL, *copy = NULL, *before[4];
+    if (host != NULL && PyArray_CHKFLAGS((PyArrayObject *)host, NPY_ARRAY_WRITEABLE))
+        copy = PyArray_NewCopy((PyArrayObject *)host, NPY_KEEPORDER);
+    Py_XDECREF(mirror);
+    Py_XDECREF(writes);
+    Py_XDECREF(fetched);
+    /* From here on no Python code runs, and nobody else gets a reference. */
+    const Py_ssize_t known = 2 + (leaf != Py_None && got(x, X.leaf) == leaf && Py_REFCNT(leaf) == 1 && AT(leaf, L.storage) == storage);
+    if (copy != NULL && got(x, X.storage) == storage && Py_REFCNT(storage) == known && AT(x, X.host) == host && !is_read(storage)
+            && got(x, X.home) == Py_None) {
+        Py_ssize_t const slots[] = {X.storage, X.meta, X.leaf, X.array};
+        for (int i = 0; i < 4; i++) {
+            before[i] = AT(x, slots[i]);
+            AT(x, slots[i]) = i < 2 ? NULL : Py_NewRef(Py_None);
+        }
+        PyObject *view = AT(x, X.host);
+        AT(x, X.host) = copy;
+        Py_CLEAR(AT(x, X.home));
+        for (int i = 0; i < 4; i++)
+            Py_XDECREF(before[i]);
+        copy = view;
+    }
+    Py_XDECREF(copy);
+    Py_DECREF(storage);
+    return alone < 0 || PyErr_Occurred() ? -1 : 0;
+}
+
 /* Notes that an element or a row is taken of an array, or (`written`) assigned, that is too large to be a small one, but not for the host:
 after many in a row, with no call on a large array between, it is fetched, or given to the host. Then others that the program takes elements
 of follow at once, and what was fetched before once there were as many more as make up for the copy. Whether it was; -1: an error. */
@@ -230,7 +312,7 @@ note_one(PyObject *x, PyObject *storage, int written)
     Py_XDECREF(done);
     if (calls >= 0 && !(follows && written))
         run.ones = (follows ? run.ones : 0) - calls;
-    return calls < 0 ? -1 : calls > 0;
+    return calls < 0 || (calls > 0 && written && lighten(x) < 0) ? -1 : calls > 0;
 }
 
 /* Whether an index with arrays, all of which the host has, names a small part of an array that is larger than small ones, but not too
@@ -250,7 +332,7 @@ names_few(PyObject *x, PyObject *index)
         return 0;
     if ((few = is_medium(x, storage)) <= 0)
         return few;
-    begin(&found, COSTLY);
+    begin(&found, COSTLY, 0);
     few = (plain = replaced(index, &found, 0)) != NULL && (meta = meta_of_lazy(x)) != NULL && PyArray_Check(meta)
         && is_small_part(meta, plain, found.most);
     Py_XDECREF(meta);
@@ -303,11 +385,11 @@ note_assigned(PyObject *x, PyObject *index, PyObject *value)
     return small < 0 ? -1 : small == 1 && lacking == 0 ? note_one(x, storage, 1) : 0;
 }
 
-/* Notes that an array is used where the host could have gone on: an element or a row of it is taken, or it is `beside` arrays that the host
-alone has, which are sent to it. A small one of which there are many such uses is fetched, once after each write: the next ones are on the
+/* Notes that an array is used where the host could have gone on: an element or a row of it is taken, or it is beside arrays that the host
+alone has, which are sent to it (`beside`: the bytes up to which it counts as small there, or 0). A small one of which there are many such uses is fetched, once after each write: the next ones are on the
 host, and so is what comes of them. Whether it was; -1: an error. */
 static int
-note_taken(PyObject *x, PyObject *meta, int beside)
+note_taken(PyObject *x, PyObject *meta, Py_ssize_t beside)
 {
     PyObject *storage = got(x, X.storage), *writes = NULL, *taken = NULL, *done = NULL;
     if (Py_TYPE(storage) != types.Storage)
@@ -315,7 +397,7 @@ note_taken(PyObject *x, PyObject *meta, int beside)
     const int medium = beside || small_bytes == 0 ? 0 : is_medium(x, storage);
     if (medium != 0)
         return medium < 0 ? -1 : note_one(x, storage, 0);
-    if (bytes_of((PyArrayObject *)meta) > small_bytes)
+    if (bytes_of((PyArrayObject *)meta) > (beside ? beside : small_bytes))
         return 0;
     Py_INCREF(storage);
     int failed = is_on_device_alone(storage), fetched = 0;
@@ -338,9 +420,9 @@ note_taken(PyObject *x, PyObject *meta, int beside)
     return failed || PyErr_Occurred() ? -1 : fetched;
 }
 
-/* `note_taken` of each small array of a call that the device alone has, if the host alone has others. */
+/* `note_taken` of each array of a call of up to `most` bytes that the device alone has, if the host alone has others. */
 static int
-note_beside(PyObject *const *many, Py_ssize_t count)
+note_beside(PyObject *const *many, Py_ssize_t count, Py_ssize_t most)
 {
     int hosts = 0, fetched = 0;
     for (Py_ssize_t i = 0; i < count; i++)
@@ -351,7 +433,7 @@ note_beside(PyObject *const *many, Py_ssize_t count)
             continue;
         if ((meta = meta_of_lazy(x)) == NULL)
             return -1;
-        const int done = PyArray_Check(meta) ? note_taken(x, meta, 1) : 0;
+        const int done = PyArray_Check(meta) ? note_taken(x, meta, most > small_bytes ? most : small_bytes) : 0;
         fetched = done < 0 ? -1 : fetched | done;
         Py_DECREF(meta);
     }
@@ -359,12 +441,12 @@ note_beside(PyObject *const *many, Py_ssize_t count)
 }
 
 /* A call is not for the host as its arrays are now: fetch them, if it is one of a long run. `many`: its arguments; `more`: others by name,
-or NULL; `cost`: what `cost_of` said. 1: it may be for the host by now; -1: an error. */
+or NULL; `cost`: what `cost_of` said; `multiplies`: it is a product of matrices. 1: it may be for the host by now; -1: an error. */
 static int
-note_run(PyObject *const *many, Py_ssize_t count, PyObject *more, int cost)
+note_run(PyObject *const *many, Py_ssize_t count, PyObject *more, int cost, int multiplies)
 {
     PyObject *waiting = NULL, *name, *value, *answer;
-    const Py_ssize_t most = small_bytes / (cost > 0 ? cost : 1);
+    const Py_ssize_t most = most_given(cost, multiplies);
     if (cost < 0 || small_bytes == 0 || types.LazyNdarray == NULL)
         return cost < 0 ? -1 : 0;
     for (;;) {
@@ -391,7 +473,7 @@ note_run(PyObject *const *many, Py_ssize_t count, PyObject *more, int cost)
         run.length++;
         run.since++;
         if (run.credit <= 0 && run.since <= run.needed)
-            return note_beside(many, count);
+            return note_beside(many, count, most);
         if (run.credit <= 0)
             run.credit = CREDIT;
         if ((waiting = PyList_New(0)) == NULL)
@@ -412,86 +494,4 @@ note_run(PyObject *const *many, Py_ssize_t count, PyObject *more, int cost)
         leave_host();
     }
     return PyErr_Occurred() ? -1 : calls > 0;
-}
-
-/* Whether recorded work reads a storage: of such as is gone a weak reference is left. */
-static int
-is_read(PyObject *storage)
-{
-    PyObject *readers = got(storage, S.readers);
-    int read = readers != Py_None && !PyList_CheckExact(readers);
-    for (Py_ssize_t i = 0; !read && readers != Py_None && i < PyList_GET_SIZE(readers); i++) {
-        PyObject *reader = referent(PyList_GET_ITEM(readers, i));
-        read = reader != NULL;
-        Py_XDECREF(reader);
-    }
-    return read;
-}
-
-/* Whether the meta of an array is that of all bytes of its storage; -1: an error. */
-static int
-is_whole(PyObject *meta, PyObject *storage)
-{
-    PyObject *root = got(storage, S.root_view);
-    if (meta == NULL || !PyArray_Check(meta) || !(PyArray_FLAGS((PyArrayObject *)meta) & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS)))
-        return 0;
-    if (PyArray_Check(root))
-        return PyArray_NBYTES((PyArrayObject *)meta) == PyArray_NBYTES((PyArrayObject *)root);
-    PyObject *nbytes = PyObject_GetAttr(storage, text._nbytes);     /* of one that was made on the host */
-    int whole = nbytes == NULL ? -1 : PyLong_Check(nbytes) && PyLong_AsSsize_t(nbytes) == PyArray_NBYTES((PyArrayObject *)meta);
-    Py_XDECREF(nbytes);
-    return whole;
-}
-
-/* Let a small array be nothing but its ndarray again, if the host was to go on with it and nobody else knows of its storage: what the device
-has of it is given up, and the host writes it without telling anybody. -1: an error. */
-static int
-lighten(PyObject *x)
-{
-    PyObject *storage = got(x, X.storage), *leaf = got(x, X.leaf), *fetched, *writes = NULL, *mirror = NULL;
-    if (run.credit <= 0 || Py_TYPE(storage) != types.Storage || got(storage, S.host) == Py_None || got(x, X.base) != Py_None || is_held(storage)
-            || got(storage, S.pending) != Py_None)
-        return 0;
-    Py_INCREF(storage);
-    int alone = is_whole(AT(x, X.meta), storage);
-    if (alone <= 0) {
-        Py_DECREF(storage);
-        return alone;
-    }
-    alone = (fetched = PyObject_GetAttr(storage, text.fetched)) == NULL || (writes = PyObject_GetAttr(storage, text.writes)) == NULL
-            || (mirror = PyObject_GetAttr(storage, text.mirror)) == NULL ? -1 : same(fetched, writes);
-    if (alone > 0 && mirror != Py_None)
-        alone = is_set_to(mirror, text.lent, Py_False);
-    if (alone > 0 && (alone = PyObject_IsTrue(py.partners)) >= 0)
-        alone = !alone;
-    if (alone > 0) {        /* NumPy may be writing the array in another thread */
-        PyObject *others = PyObject_CallNoArgs(py.others_run);
-        alone = others == NULL ? -1 : others == Py_False;
-        Py_XDECREF(others);
-    }
-    PyObject *host = alone > 0 ? on_host(x) : NULL, *copy = NULL, *before[4];
-    if (host != NULL && PyArray_CHKFLAGS((PyArrayObject *)host, NPY_ARRAY_WRITEABLE))
-        copy = PyArray_NewCopy((PyArrayObject *)host, NPY_KEEPORDER);
-    Py_XDECREF(mirror);
-    Py_XDECREF(writes);
-    Py_XDECREF(fetched);
-    /* From here on no Python code runs, and nobody else gets a reference. */
-    const Py_ssize_t known = 2 + (leaf != Py_None && got(x, X.leaf) == leaf && Py_REFCNT(leaf) == 1 && AT(leaf, L.storage) == storage);
-    if (copy != NULL && got(x, X.storage) == storage && Py_REFCNT(storage) == known && AT(x, X.host) == host && !is_read(storage)
-            && got(x, X.home) == Py_None) {
-        Py_ssize_t const slots[] = {X.storage, X.meta, X.leaf, X.array};
-        for (int i = 0; i < 4; i++) {
-            before[i] = AT(x, slots[i]);
-            AT(x, slots[i]) = i < 2 ? NULL : Py_NewRef(Py_None);
-        }
-        PyObject *view = AT(x, X.host);
-        AT(x, X.host) = copy;
-        Py_CLEAR(AT(x, X.home));
-        for (int i = 0; i < 4; i++)
-            Py_XDECREF(before[i]);
-        copy = view;
-    }
-    Py_XDECREF(copy);
-    Py_DECREF(storage);
-    return alone < 0 || PyErr_Occurred() ? -1 : 0;
 }

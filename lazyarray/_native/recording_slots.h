@@ -5,7 +5,7 @@
 typedef PyTypeObject *Type;
 typedef PyObject *Object;
 
-#define TYPES LazyNdarray, LazyScalar, Storage, Leaf, Node, Rule, Step, Known, generic, Home, HostStorage, Meta, Ranges
+#define TYPES LazyNdarray, LazyScalar, Storage, Leaf, Node, Rule, Step, Known, generic, Home, HostStorage, Meta, Ranges, Mirror
 #define OBJECTS errors, tells_of_errors, scopes, options, partners, devices, sources, rules, known, \
     meta_memory, programs, general, ready, ready_array, along, compiled, note_large, cut, new_program, \
     unfused, joined, reformed, seen_on_host, wrote_on_host, written, promoted, host_result, given_back, trace, listeners, begin_on_host, \
@@ -16,7 +16,7 @@ typedef PyObject *Object;
 #define TEXTS defer_from, default_options, view, append, stream, shape, size, dtype, compute, order, kernel, value, \
     flat, strided, table, nbytes, _nbytes, strides, several, spread, read_late, transpose, usable, _current, lazy, _process, out, at, outer, reduceat, overwrite_input, where, \
     __call__, __get__, __doc__, __wrapped__, acquire, ranges, mirror, device_only, joined, lock, _lock, reads, writes, written, \
-    device_view, assign, failed, data, ptr, _self_storage, _self_meta, launch, prepare, join_all, _c_contiguous, _f_contiguous, ndim, root, claim, xp, array_type, type, refusal, compacts, _block, block, axis, keepdims, has_own_memory, facts, bounds, distinct, takings, looked, derived, asked, take_at, put_at, ufunc_at, numbered, positions, are_apart, small_on_host, check_indices, taken, astype, reshape, fetched, lent, host_dirty, sending, incoming, start, stop, _starts
+    device_view, assign, failed, data, ptr, _self_storage, _self_meta, launch, prepare, join_all, _c_contiguous, _f_contiguous, ndim, root, claim, xp, array_type, type, refusal, compacts, _block, block, axis, keepdims, has_own_memory, facts, bounds, distinct, takings, looked, derived, asked, take_at, put_at, ufunc_at, numbered, positions, are_apart, small_on_host, check_indices, taken, astype, reshape, fetched, host_dirty, sending, incoming
 
 static struct { Type TYPES; } types;
 static struct { Object OBJECTS; } py;
@@ -35,6 +35,8 @@ static struct { Object TEXTS; } text;
 #define K_SLOTS rule, modes, strided, shape, fortran, order, back, last, steps, any_strided, form
 #define P_SLOTS output
 #define H_SLOTS array, storage
+#define B_SLOTS start, stop, _starts    /* of Ranges */
+#define M_SLOTS lent
 
 static struct { Py_ssize_t X_SLOTS; } X;
 static struct { Py_ssize_t V_SLOTS; } V;
@@ -45,6 +47,8 @@ static struct { Py_ssize_t R_SLOTS; } R;
 static struct { Py_ssize_t K_SLOTS; } K;
 static struct { Py_ssize_t P_SLOTS; } P;
 static struct { Py_ssize_t H_SLOTS; } H;
+static struct { Py_ssize_t B_SLOTS; } B;
+static struct { Py_ssize_t M_SLOTS; } M;
 
 static PyObject *no_arguments, *zero;
 
@@ -124,7 +128,9 @@ bind(PyObject *Py_UNUSED(module), PyObject *given)
             || find_slots((Py_ssize_t *)&R, types.Rule, "", NAMES(R_SLOTS)) < 0
             || find_slots((Py_ssize_t *)&K, types.Known, "", NAMES(K_SLOTS)) < 0
             || find_slots((Py_ssize_t *)&P, types.Step, "", NAMES(P_SLOTS)) < 0
-            || find_slots((Py_ssize_t *)&H, types.Home, "", NAMES(H_SLOTS)) < 0)
+            || find_slots((Py_ssize_t *)&H, types.Home, "", NAMES(H_SLOTS)) < 0
+            || find_slots((Py_ssize_t *)&B, types.Ranges, "", NAMES(B_SLOTS)) < 0
+            || find_slots((Py_ssize_t *)&M, types.Mirror, "", NAMES(M_SLOTS)) < 0)
         return NULL;
     Py_RETURN_NONE;
 }

@@ -284,10 +284,12 @@ def iterate(x: ArrayHandle) -> Iterator[Any]:
 
 
 def _elements(x: ArrayHandle) -> Iterator[Any]:
-    done = 0
-    if (host := small_arrays.on_host(x)) is not None:
+    done, on_host = 0, small_arrays.on_host
+    if on_host(x, True) is None and x.nbytes <= _MOST_BULK and not (x._self_storage.loans or x._self_storage.foreign):
+        x._self_storage.read_host(handles.meta_of(x), "iterated over")
+    if (host := on_host(x, True)) is not None:
         for value in host:
-            if small_arrays.on_host(x) is not host:     # written since, on the device
+            if on_host(x, True) is not host:    # written since, on the device
                 break
             yield value
             done += 1
@@ -295,17 +297,19 @@ def _elements(x: ArrayHandle) -> Iterator[Any]:
             return
     storage, meta = x._self_storage, handles.meta_of(x)
     block = max(1, _MOST_BULK // max(meta.itemsize, 1))
-    fetched = valid = mirror = None
-    for i in range(done, meta.shape[0]):
-        if (i == done or i % block == 0) and type(storage) is Storage and not (storage.loans or storage.foreign):
-            first, fetched = i, storage.read_host(meta[i:i + block - i % block], "iterated over")
+    valid = mirror = None
+    for start in range(done, meta.shape[0], block):
+        fetched: Any = range(start, min(start + block, meta.shape[0]))
+        if type(storage) is Storage and not (storage.loans or storage.foreign):
+            fetched = storage.read_host(meta[start:start + block], "iterated over")
             mirror = storage.mirror
             valid = None if mirror is None else mirror.valid
-        if valid and storage.mirror is mirror and mirror.valid is valid and not (storage.loans or storage.foreign):
-            yield fetched[i - first]
-        else:
-            value = x[i]        # written since: an iterator sees that
-            yield handles.value_of(value, "iterated over") if handles.is_scalar(value) else value
+        for i, value in enumerate(fetched, start):
+            if valid and storage.mirror is mirror and mirror.valid is valid and not (storage.loans or storage.foreign):
+                yield value
+            else:
+                value = x[i]        # written since: an iterator sees that
+                yield handles.value_of(value, "iterated over") if handles.is_scalar(value) else value
 
 
 # -- what an index is --------------------------------------------------------------------------

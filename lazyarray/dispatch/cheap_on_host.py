@@ -21,10 +21,11 @@ __all__ = ["COSTLY", "COSTS", "cost_of"]
 #: to 3.6, sums one after the other 3.7, sine 8.6, remainder 11.7, interpolation between as many points 73. C has the
 #: number too (`_native/recording_host.h`).
 COSTLY = 8
-#: The same of functions that take some three times as long as an addition, and of those that take ten to 35 times
-#: as long there (median 4 nanoseconds, percentile 8, partition and argpartition 11, histogram 14), but that the device
-#: does in several kernels: argpartition of 1,600 elements on the host, with what comes before and after it, took 1.3
-#: times NumPy's time, and 21 times where it was sent (the simulated device).
+#: The same of functions that take some three times as long as an addition, and of those that take ten to 50 times
+#: as long there (median 4 nanoseconds, percentile 8, transforms 6 to 17, partition and argpartition 11, histogram 14,
+#: unwrap 17, unique and sort without wide registers 20), but that the device does in several kernels: on an H200 CuPy
+#: took 55 to 120 us for a transform of 1,000 elements, 57 to 105 for a sort, 210 to 260 for a median, 230 to 1,170
+#: for what is unique, 720 for a histogram, 400 to 600 for covariances and `unwrap` (2026-11-28, `benchmarks.sweep`).
 _MODERATE, _LONG = 2, 3
 
 _OPERATORS = (
@@ -43,6 +44,7 @@ _FUNCTIONS = (
     "all any max min amax amin sum prod mean std var argmax argmin count_nonzero nonzero trace dot inner where "
     "clip concatenate stack vstack hstack dstack column_stack append copy copyto tile repeat roll flip take diff "
     "take_along_axis put put_along_axis place putmask fill_diagonal "
+    "around fix iscomplex isreal real_if_close compress argwhere resize ldexp frexp "
     "array astype zeros_like ones_like empty_like full_like array_equal nansum nanmean nanmax nanmin tril triu "
     "outer tensordot einsum convolve correlate bincount flatnonzero ptp insert delete rot90 average trapezoid gradient")
 
@@ -53,16 +55,19 @@ def _named(place: Any, names: str) -> list[Callable[..., Any]]:
 
 _MODERATE_FUNCTIONS = (
     "exp exp2 expm1 log log2 log10 log1p sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh cbrt power "
-    "arctan2 frexp modf cumsum cumprod nancumsum nancumprod isclose allclose nan_to_num polyval pad")
+    "arctan2 tan modf cumsum cumprod nancumsum nancumprod isclose allclose nan_to_num polyval pad")
 
 _LONG_FUNCTIONS = (
-    "partition argpartition median percentile quantile nanmedian nanpercentile nanquantile histogram")
+    "partition argpartition median percentile quantile nanmedian nanpercentile nanquantile histogram histogram2d histogramdd "
+    "sort argsort unique unique_all unique_counts unique_inverse unique_values union1d intersect1d setdiff1d setxor1d "
+    "cov corrcoef unwrap angle fmod nextafter")
+_TRANSFORMS = "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn"
 
 #: Function -> by what the most bytes are divided: 1 for what takes about as long for each element as an addition.
 COSTS: dict[Callable[..., Any], int] = {
-    **dict.fromkeys((*_named(np, _MODERATE_FUNCTIONS), *_named(operator, "pow ipow"),
+    **dict.fromkeys((*_named(np, _MODERATE_FUNCTIONS), *_named(np.fft, _TRANSFORMS), *_named(operator, "pow ipow"),
                      *_named(np.ndarray, "cumsum cumprod")), _MODERATE),
-    **dict.fromkeys((*_named(np, _LONG_FUNCTIONS), *_named(np.ndarray, "partition argpartition")), _LONG),
+    **dict.fromkeys((*_named(np, _LONG_FUNCTIONS), *_named(np.ndarray, "partition argpartition sort argsort")), _LONG),
     **dict.fromkeys((
         *_named(operator, _OPERATORS), *_named(np, _UFUNCS), *_named(np.ndarray, _METHODS), operator.contains,
         *_named(np, _FUNCTIONS), *_named(np.linalg, "matmul vecdot outer tensordot norm vector_norm"), *VIEWS), 1),

@@ -39,9 +39,9 @@ __all__ = ["GROWING", "ON_HOST", "fetched", "for_native", "form_of", "is_light",
            "quick_array", "run", "run_ufunc", "to_hold", "to_write", "writing"]
 
 _native_run = None if _native.recording is None else _native.recording.run_on_host
-#: The ndarray of a lazy array that is small and current on the host, or None.
-on_host: Callable[[Any], np.ndarray | None] = (
-    (lambda x: None) if _native.recording is None else _native.recording.on_host)
+#: The ndarray of a lazy array that is small (or ``on_host(x, True)``) and current on the host, or None.
+on_host: Callable[..., np.ndarray | None] = (
+    (lambda x, any_size=False: None) if _native.recording is None else _native.recording.on_host)
 REASON = "computed on the host: small"
 
 
@@ -80,8 +80,9 @@ def _squared(x: Any, k: int = 0) -> int:
 
 
 def _repeated(a: Any, repeats: Any, axis: Any = None) -> int:
-    total = operator.index(repeats) if isinstance(repeats, (int, np.integer)) else int(np.max(repeats))
-    return _size(a) * max(total, 1)
+    if isinstance(repeats, (int, np.integer)):
+        return _size(a) * max(operator.index(repeats), 1)
+    return _size(a) // max(_size(repeats), 1) * max(int(np.sum(repeats)), 1)    # one for each element of the axis, or one
 
 
 def _padded(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> int:

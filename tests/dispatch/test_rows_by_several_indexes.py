@@ -222,8 +222,8 @@ def test_what_does_not_broadcast_is_numpys_error(homes):
 
 
 def test_it_is_done_in_c(monkeypatch):
-    """Whether the arrays are on the device or on the host."""
-    x, i, j = on_device(np.arange(6000.0).reshape(20, 30, 10)), known([3, 7, 1], 10), light([2, 9, 4], 10)
+    """Whether the indexes are on the device or on the host. (What they are of is too large for the host.)"""
+    x, i, j = on_device(np.arange(6e5).reshape(20, 30, 1000)), known([3, 7, 1], 10), light([2, 9, 4], 10)
     p, q = known([[3, 7], [1, 5]], 10), light([[2, 9], [4, 1]], 10)
     taken = ((i, j), (j, i), (slice(None), j), (3, j), (slice(None), i, j), (i, slice(None)), (p, q), (q, p),
              (slice(None), q), (q, q), (p, p, q), (p + 1, np.where(p > 2, p, 0)), (p[:, 1], p[0]), p[:, ::-1],

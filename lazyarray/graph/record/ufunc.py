@@ -19,6 +19,7 @@ from ...settings import options
 from ...storage import facts, handles, upload_cache, views
 from ...storage.foreign_streams import partners
 from ...storage.mirror.byte_ranges import Ranges
+from ...storage.mirror.mirror import Mirror
 from ...storage.state import all_ended, changing, cut
 from ...storage.storage import Storage
 from .. import known_ranges, memory_bound, programs, waiting
@@ -166,7 +167,7 @@ def bind(array_type: type, others: dict[str, Any]) -> None:
             "errors": _errors, "tells_of_errors": tells_of_errors,
             "scopes": options.entered_scopes, "options": vars(options), "devices": vars(devices), "partners": partners,
             "rules": rules, "known": known, "sources": sources, "programs": programs.programs,
-            "Meta": views.Meta, "meta_memory": views.MEMORY, "Ranges": Ranges,
+            "Meta": views.Meta, "meta_memory": views.MEMORY, "Ranges": Ranges, "Mirror": Mirror,
             "general": _general, "ready": _ready, "ready_array": ready_array,
             "along": memory_order.along, "compiled": _compiled,
             "note_large": memory_bound.note, "note_many": memory_bound.note_many,
