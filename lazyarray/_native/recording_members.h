@@ -436,10 +436,35 @@ as_python_integer(PyObject *item)
     return PyArray_IsScalar(value, Integer) && !PyArray_IsScalar(value, Timedelta) ? PyNumber_Index(value) : Py_NewRef(item);
 }
 
+/* So many elements of a list are looked at. */
+#define FEW_IN_LIST 64
+
+/* A list of few of NumPy's integers, all of one type, as one of Python's; another as it is: a new reference. */
+static PyObject *
+as_plain_list(PyObject *list)
+{
+    PyObject *first = PyList_GET_SIZE(list) == 0 || PyList_GET_SIZE(list) > FEW_IN_LIST ? Py_None : PyList_GET_ITEM(list, 0);
+    if (!PyArray_IsScalar(first, SignedInteger) || PyArray_IsScalar(first, Timedelta))
+        return Py_NewRef(list);
+    PyTypeObject *type = Py_TYPE(first);
+    PyObject *copy = PyList_GetSlice(list, 0, FEW_IN_LIST);     /* another thread may change the list */
+    for (Py_ssize_t i = 0; copy != NULL && i < PyList_GET_SIZE(copy); i++) {
+        PyObject *item = PyList_GET_ITEM(copy, i), *plain = Py_TYPE(item) == type ? PyNumber_Index(item) : NULL;
+        if (plain == NULL) {
+            Py_DECREF(copy);
+            return PyErr_Occurred() ? NULL : Py_NewRef(list);
+        }
+        PyList_SetItem(copy, i, plain);
+    }
+    return copy;
+}
+
 /* An item of an index with Python's integers for NumPy's, which mean the same there: a new reference. */
 static PyObject *
 as_plain_item(PyObject *item)
 {
+    if (PyList_CheckExact(item))
+        return as_plain_list(item);
     if (!PySlice_Check(item))
         return as_python_integer(item);
     PySliceObject *slice = (PySliceObject *)item;

@@ -302,6 +302,8 @@ note_one(PyObject *x, PyObject *storage, int written)
         follows = written ? got(storage, S.host) != Py_None : fetched != NULL && PyLong_AsLong(fetched) < 0;
         Py_XDECREF(fetched);
     }
+    /* What the host alone has, with a storage, somebody looked at since it was an ndarray: it would be copied again and again. */
+    const int lightens = written && (got(storage, S.host) == Py_None || got(storage, S.clean) == Py_True);
     Py_DECREF(storage);
     if (PyErr_Occurred())
         return -1;
@@ -312,7 +314,7 @@ note_one(PyObject *x, PyObject *storage, int written)
     Py_XDECREF(done);
     if (calls >= 0 && !(follows && written))
         run.ones = (follows ? run.ones : 0) - calls;
-    return calls < 0 || (calls > 0 && written && lighten(x) < 0) ? -1 : calls > 0;
+    return calls < 0 || (calls > 0 && lightens && lighten(x) < 0) ? -1 : calls > 0;
 }
 
 /* Whether an index with arrays, all of which the host has, names a small part of an array that is larger than small ones, but not too

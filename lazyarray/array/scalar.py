@@ -139,6 +139,14 @@ class LazyScalar(ScalarHandle):
         return np.asarray(handles.value_of(self), dtype)
 
     def __array_ufunc__(self, func: np.ufunc, /, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if func in _COMPARED and method == "__call__" and not kwargs:       # its result is mostly asked for
+            # NumPy's own scalars come as arrays without dimensions.
+            one, other = [x[()] if type(x) is np.ndarray and not x.ndim else x for x in inputs]
+            name, mirrored = _COMPARED[func]
+            if one is self and (type(other) in operators.direct or type(other) is LazyScalar):
+                return getattr(self, name)(other)
+            if type(one) in operators.direct:
+                return getattr(self, mirrored)(one)
         return ufunc.call(self, func, method, inputs, kwargs)
 
     def __array_function__(self, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...],
@@ -309,6 +317,13 @@ def _fetched(*numbers: Any) -> bool:
     return all(_known(number) is not NotImplemented for number in numbers)
 
 
+_float64 = np.dtype(float)
+#: Ufuncs that compare -> the operators, of the first operand and of the second one.
+_COMPARED = {func: (f"__{name}__", mirrored) for name, (func, mirrored) in operators.COMPARISONS.items()}
+#: Operands of which nothing has to be asked before they are recorded.
+_DIRECT = frozenset((float, int, LazyScalar))
+
+
 def _binary(on_device: Callable[..., Any], on_host: Callable[..., Any], func: np.ufunc | None = None,
             reflected: bool = False) -> Callable[..., Any]:
     """An operator: on the host if both values are there, on the device otherwise.
@@ -317,10 +332,12 @@ def _binary(on_device: Callable[..., Any], on_host: Callable[..., Any], func: np
     of what a ufunc looks at before an array may be waited for.
     """
     def method(self: Any, other: Any, *rest: Any) -> Any:
+        if type(other) is np.float64 and self.dtype == _float64:    # as a `float`, which needs no look at its dtype
+            other = float(other)
         if (_was_computed(self) or _was_computed(other)) and not handles.is_array(other) and _counted() and (
                 _fetched(self, other)):
             return on_host(_known(self), _known(other), *rest)      # NumPy's own number, as where small arrays stay
-        if func is not None and self._self_value is None and type(other) in (float, int, LazyScalar) and (
+        if func is not None and self._self_value is None and type(other) in _DIRECT and (
                 not self._self_storage.device.several):
             operands = (other, self) if reflected else (self, other)
             result = ufunc.quick(func, operands)
@@ -350,9 +367,9 @@ def _binary(on_device: Callable[..., Any], on_host: Callable[..., Any], func: np
 _LONG = 64
 
 
-def _comparison(on_device: Callable[..., Any], on_host: Callable[..., Any]) -> Callable[..., Any]:
+def _comparison(on_device: Callable[..., Any], on_host: Callable[..., Any], func: np.ufunc) -> Callable[..., Any]:
     """An operator that compares: its result is mostly asked for, and the scalar itself compared again."""
-    compared = _binary(on_device, on_host)
+    compared = _binary(on_device, on_host, func)
 
     def method(self: Any, other: Any) -> Any:
         if type(other) is int and other.bit_length() >= _LONG:      # which is an error for some dtypes
@@ -398,7 +415,8 @@ def _complete() -> None:
     LazyScalar.__pow__ = _binary(operators.power, pow)
     LazyScalar.__rpow__ = _binary(operators.reflected_power, _swapped(pow), reflected=True)
     for name, (func, mirrored) in operators.COMPARISONS.items():
-        setattr(LazyScalar, f"__{name}__", _comparison(operators.comparison(func, mirrored), getattr(operator, name)))
+        setattr(LazyScalar, f"__{name}__", _comparison(operators.comparison(func, mirrored), getattr(operator, name),
+                                                                  func))
     for name, func in operators.UNARY.items():
         setattr(LazyScalar, f"__{name}__", _unary(operators.unary(func), getattr(operator, name)))
     for name, func in VIA_FUNCTION.items():

@@ -58,7 +58,8 @@ _MODERATE_FUNCTIONS = (
     "arctan2 tan modf cumsum cumprod nancumsum nancumprod isclose allclose nan_to_num polyval pad")
 
 _LONG_FUNCTIONS = (
-    "partition argpartition median percentile quantile nanmedian nanpercentile nanquantile histogram histogram2d histogramdd "
+    "partition argpartition median percentile quantile nanmedian nanpercentile nanquantile histogram "
+    "histogram2d histogramdd "
     "sort argsort unique unique_all unique_counts unique_inverse unique_values union1d intersect1d setdiff1d setxor1d "
     "cov corrcoef unwrap angle fmod nextafter")
 _TRANSFORMS = "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn"

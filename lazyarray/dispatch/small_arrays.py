@@ -82,7 +82,8 @@ def _squared(x: Any, k: int = 0) -> int:
 def _repeated(a: Any, repeats: Any, axis: Any = None) -> int:
     if isinstance(repeats, (int, np.integer)):
         return _size(a) * max(operator.index(repeats), 1)
-    return _size(a) // max(_size(repeats), 1) * max(int(np.sum(repeats)), 1)    # one for each element of the axis, or one
+    # There is one for each element of the axis, or one for all.
+    return _size(a) // max(_size(repeats), 1) * max(int(np.sum(repeats)), 1)
 
 
 def _padded(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> int:

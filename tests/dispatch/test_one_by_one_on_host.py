@@ -341,8 +341,8 @@ def test_numbers_beside_large_arrays_stay():
 
 
 @pytest.mark.parametrize(("function", "most"), [
-    (np.add, 4096), (np.exp, 4096), (np.log1p, 4096), (np.sin, 1536), (np.cumsum, 2048), (np.sort, 1360), (np.around, 4096),
-    (np.linalg.norm, 4096), (np.median, 1360)], ids=lambda v: getattr(v, "__name__", v))
+    (np.add, 4096), (np.exp, 4096), (np.log1p, 4096), (np.sin, 1536), (np.cumsum, 2048), (np.sort, 1360),
+    (np.around, 4096), (np.linalg.norm, 4096), (np.median, 1360)], ids=lambda v: getattr(v, "__name__", v))
 def test_what_takes_longer_is_the_hosts_with_fewer_bytes(function, most):
     """Ufuncs of what the host alone has with three times as many as others."""
     for size, side in ((most // 8, "host"), (most // 8 + 8, "device")):
@@ -377,13 +377,12 @@ def test_powers_and_indexes_that_are_no_plain_integers():
         assert str(found.value) == str(expected.value)
 
 
-@pytest.mark.parametrize("n", [N, ON_BOTH // 8])
-def test_what_is_assigned_one_by_one_is_nothing_but_its_ndarray(n):
-    """From then on the host writes it without telling anybody; who looks at it otherwise has a storage made again."""
+def assigned_one_by_one(n):
+    """Whether the array is nothing but its ndarray then. (The values are right, whoever else looks at it.)"""
     x, plain = xnp.ones(n) * 2, np.ones(n) * 2
     for i in range(60):
         x[i], plain[i] = x[i + 1] * 3, plain[i + 1] * 3
-    assert is_light(x)
+    light = is_light(x)
     row = x[5:9]
     alias = np.asarray(x)
     x[6], plain[6] = -1.0, -1.0
@@ -392,6 +391,30 @@ def test_what_is_assigned_one_by_one_is_nothing_but_its_ndarray(n):
     x *= 2
     plain *= 2
     assert row[2] == alias[7] == -4 and np.array_equal(x, plain)
+    return light
+
+
+def assigned_beside_aliases(n):
+    """How often all of an array is copied to be nothing but its ndarray, if each step lends an alias."""
+    x, copied = lazyarray.asarray(np.ones((n // 4, 4))) * 2, 0
+    for i in range(1, 200):
+        x[i] += np.asarray(x[i - 1])
+        copied += is_light(x)
+    return copied
+
+
+def test_what_is_assigned_one_by_one_is_nothing_but_its_ndarray():
+    """From then on the host writes it without telling anybody. Who looks at it has a storage made again, for good."""
+    for n in (N, ON_BOTH // 8):
+        assigned_one_by_one(n)
+    text = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n" \
+        "import test_one_by_one_on_host as tests; tests._native.recording.small(4096)\n" \
+        "sizes = tests.N, tests.ON_BOTH // 8\n" \
+        "print([tests.assigned_one_by_one(n) for n in sizes], [tests.assigned_beside_aliases(n) for n in sizes])"
+    made = subprocess.run([sys.executable, "-W", "ignore", "-c", text], capture_output=True, text=True, timeout=300)
+    assert made.returncode == 0, made.stderr
+    light, copied = ast.literal_eval(made.stdout.replace("] [", "], ["))
+    assert light == [True, True] and max(copied) <= 1
 
 
 def test_views_of_what_is_assigned_one_by_one_keep_its_storage():

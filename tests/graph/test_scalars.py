@@ -1,6 +1,7 @@
 """Arithmetic of scalars is recorded as that of arrays is: one kernel, and values of the time when it was asked for."""
 from __future__ import annotations
 
+import operator
 import pickle
 
 import numpy as np
@@ -72,6 +73,50 @@ def test_comparisons_ask_the_operands():
     s = (lazyarray.asarray(PLAIN) + 0).sum()
     t = s * 2
     assert s < t and not t <= s and (s == s + 0) and bool(t > 3) and {True: 1}[bool(t != s)]
+
+
+ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
+          "!=": operator.ne}
+NUMBERS = (2.5, 3, True, np.float64(2.5), np.float64("nan"), np.float32(3), np.int8(3), np.uint64(2), np.bool_(True),
+           2j, np.complex64(3), np.array(3.0), np.array(3), float("inf"), 1 << 70)
+
+
+@pytest.mark.parametrize("compare", ORDERS.values(), ids=ORDERS)
+@pytest.mark.parametrize("kind", ["f8", "f4", "i4", "B", "c16"])
+def test_comparisons_with_numbers_are_numpys(compare, kind):
+    """On both sides, by the operator and the ufunc; nothing is computed for it but the operand."""
+    plain = np.arange(3).astype(kind)
+    ufunc = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,
+             "ne": np.not_equal}[compare.__name__]
+    for number in NUMBERS:
+        for of in (compare, lambda a, b: compare(b, a), ufunc, lambda a, b: ufunc(b, a)):
+            wanted, found = None, None
+            try:
+                wanted = of(plain.sum(dtype=kind), number)
+            except (TypeError, OverflowError) as error:
+                wanted = type(error)
+            scalar = (lazyarray.asarray(plain) + 0).sum(dtype=kind)
+            with lazyarray.trace() as seen:
+                try:
+                    found = of(scalar, number)
+                    held = bool(found)
+                    again = bool(of(scalar, number))
+                except (TypeError, OverflowError) as error:
+                    held = again = type(error)
+            assert held == again == wanted, (number, of)
+            most = 2 if type(number) in (bool, np.ndarray) else 1       # which are asked more
+            assert sum(event.kind == "materialise" for event in seen.events) <= most
+
+
+def test_what_is_compared_can_be_computed_with():
+    x = lazyarray.asarray(PLAIN) + 0
+    s = x.sum()
+    for found in (s > np.float64(3), np.float64(3) < s, np.less(3.0, s)):
+        with lazyarray.no_transfers():
+            taken = xnp.where(found, x, 0)
+            both = found & (s > 2)
+            count = found + 1
+        assert np.array_equal(taken, PLAIN) and bool(both) and int(count) == 2 and type(found) is lazyarray.LazyScalar
 
 
 def test_what_else_is_done_with_it():

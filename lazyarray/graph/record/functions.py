@@ -12,10 +12,11 @@ import numpy as np
 from ... import devices
 from ...devices.base import HOLDABLE
 from ...devices.program import Step
-from ...errors import NotOnDevice
+from ...errors import NotOnDevice, TransferError
 from ...functions.adapters import shaping
 from ...functions.adapters.common import filled, passable
 from ...functions.kinds import NUMBERS
+from ...functions.views import steering
 from ...storage import handles, views
 from ...storage.statements import held
 from ...storage.storage import Storage
@@ -263,9 +264,21 @@ def vdot(a: Any, b: Any, /) -> Any:
     return of_vectors(a, b, conjugated=True, seen=True)
 
 
-#: NumPy's function -> what records a call of it.
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
+    """Of one position NumPy computes the indexes. (The device would wait for it, too, to see whether it lies within:
+    `x[np.unravel_index(np.argmin(x), x.shape)]` waits once then, not twice.)
+    """
+    if not handles.is_scalar(indices):
+        return None
+    try:
+        return np.unravel_index(steering(indices, "indices", np.unravel_index), shape, order)
+    except TransferError:       # `no_transfers` is in force
+        return None
+
+
+#: NumPy's function -> what records a call of it, or does it in another way; None: neither.
 RECORDED: dict[Callable[..., Any], Callable[..., Any]] = {
     np.where: where, np.clip: clip, np.round: round_, np.around: round_, np.triu: _triangle(1), np.tril: _triangle(-1),
     np.take_along_axis: along_axis, np.searchsorted: searchsorted, np.digitize: digitize, np.dot: dot,
-    np.inner: inner, np.vdot: vdot, **OF_PROTOTYPES, **SEVERAL,
+    np.inner: inner, np.vdot: vdot, np.unravel_index: unravel_index, **OF_PROTOTYPES, **SEVERAL,
 }

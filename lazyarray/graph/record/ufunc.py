@@ -44,9 +44,6 @@ _LONG, _LONGEST = 1 << 17, 1 << 30
 #: Bytes of an array from which on one kernel with two results is quicker than two that read it (by 1.4, 1e8 float64).
 _LARGE_PAIR = 16 << 20
 
-_bool = np.dtype(bool)
-#: Of scalars whoever asks whether they hold gets it from the operands' values.
-_COMPARISONS = frozenset((np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal))
 #: What NumPy does about errors of floating-point numbers: settings that are never changed, only replaced.
 _errors = umath._extobj_contextvar
 
@@ -93,8 +90,7 @@ def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int, written: np.n
     call will be known, `seen`: of each operand whether it is a leaf or a node, its dtype and its shape, and `lengths`:
     their distinct lengths; all three are None if it can't be known.
     """
-    if written is None and (_is_small(inputs, least)
-                            or ufunc in _COMPARISONS and not any(map(handles.is_array, inputs))):
+    if written is None and _is_small(inputs, least):
         return None
     if ufunc is np.divmod:
         if any(handles.is_array(x) and handles.meta_of(x).nbytes >= _LARGE_PAIR for x in inputs):
@@ -116,7 +112,7 @@ def _general(ufunc: np.ufunc, inputs: tuple[Any, ...], least: int, written: np.n
     if rule is None:
         return None
     given.keep(len(rule.scalars))
-    if given.shape() == () and (rule.step.output == _bool or type(ufunc) is not np.ufunc
+    if given.shape() == () and (type(ufunc) is not np.ufunc
                                 or any(map(handles.is_array, inputs))):      # see `recording_calls.h`
         return None
     last: Step | None = None
