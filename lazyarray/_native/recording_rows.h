@@ -497,6 +497,24 @@ stamp_along(Along *along, Stamp *stamps)
     return 0;
 }
 
+/* Whether another thread is at a statement that writes a storage, which it notes when all is launched. -1: an error. */
+static int
+is_written_now(PyObject *storage)
+{
+    PyObject *lock = PyObject_GetAttr(storage, text._lock), *held;
+    if (lock == NULL || lock == Py_None) {
+        Py_XDECREF(lock);
+        return lock == NULL ? -1 : 0;
+    }
+    held = PyObject_CallMethodOneArg(lock, text.acquire, Py_False);
+    int written = held == NULL ? -1 : held != Py_True;
+    if (written == 0 && unlocked(lock) < 0)
+        written = -1;
+    Py_XDECREF(held);
+    Py_DECREF(lock);
+    return written;
+}
+
 /* Whether these are the positions still: 1 or 0; -1: an error. `waiting`: also such as wait to be computed. */
 static int
 are_still(const Along *along, const Stamp *stamps, int waiting)
@@ -519,10 +537,10 @@ are_still(const Along *along, const Stamp *stamps, int waiting)
             return 0;
         if ((writes = PyObject_GetAttr(storage, text.writes)) == NULL)
             return -1;
-        const int alike = same(writes, stamps[i].writes);
+        const int alike = same(writes, stamps[i].writes), written = alike > 0 ? is_written_now(storage) : 0;
         Py_DECREF(writes);
-        if (alike <= 0)
-            return alike;
+        if (alike <= 0 || written != 0)
+            return alike < 0 || written < 0 ? -1 : 0;
     }
     return 1;
 }
