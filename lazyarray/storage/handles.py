@@ -363,20 +363,22 @@ def taken(device: Device, array: Any) -> ArrayHandle:
     return _of_new_memory(device, array)
 
 
-#: Bytes of a host array up to which its upload is put off until the device needs it.
-_PUT_OFF = 8 << 10
+def counted_bytes(array: np.ndarray) -> int:
+    """The bytes of an array as those of small arrays are counted, see `element_bytes` in C."""
+    kind, itemsize = array.dtype.kind, array.itemsize
+    return array.size * (4 if kind == "b" else max(itemsize, 8) if kind in "iu" else itemsize)
 
 
 def from_host(array: np.ndarray, why: str = "asarray", eager: bool = True) -> ArrayHandle:
     """A lazy array with a copy of a host array: on the device if it can hold the dtype and `eager`.
 
-    A tiny array, or a result of a host function (`eager` false), is not uploaded before the device needs it. Of few
+    A small array, or a result of a host function (`eager` false), is not uploaded before the device needs it. Of few
     integers both sides have a copy: the host looks for the bounds of an index.
     """
     device = devices.current()
     if not device.can_hold(array.dtype):
         return new_array(HostStorage(device), np.array(array, subok=False))
-    if array.nbytes <= min(small_limit(), _PUT_OFF) and (
+    if counted_bytes(array) <= small_limit() and (
             small := small_on_host(np.array(array, order="K", copy=True, subok=False))) is not None:
         return small
     if not eager or device.usable() is not None:
