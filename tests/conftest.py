@@ -165,6 +165,14 @@ def small_on_host() -> Iterator[Callable[[int], None]]:
 
 
 @pytest.fixture
+def as_for_users(small_on_host: Callable[[int], None]) -> None:
+    """Small arrays stay on the host for the test, up to the bytes that they do for users."""
+    from lazyarray.graph import cost_model
+
+    small_on_host(cost_model.costs().small())
+
+
+@pytest.fixture
 def restored_defaults() -> Iterator[None]:
     """For tests that change process-wide settings: they are put back."""
 

@@ -151,7 +151,7 @@ def benchmark(f: Callable[..., Any], *args: Any, kwargs: Mapping[str, Any] | Non
     Examples
     --------
     >>> import numpy as np, lazyarray
-    >>> x = lazyarray.asarray(np.ones(1000))
+    >>> x = lazyarray.asarray(np.ones(100_000))
     >>> found = lazyarray.benchmark(lambda: np.sqrt(x * 2 + 1), n_repeat=5, name="sqrt")
     >>> found.name, found.total_times.shape, found.copies
     ('sqrt', (5,), '0 uploads, 0 materialisations')

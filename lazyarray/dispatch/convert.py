@@ -253,7 +253,7 @@ def device(number: int | None = None) -> devices.Device | contextlib.AbstractCon
     True
     >>> last = lazyarray.device().count - 1
     >>> with lazyarray.device(last):
-    ...     x = lazyarray.asarray(np.arange(3.0))
+    ...     x = lazyarray.asarray(np.ones(100_000))
     >>> lazyarray.where(x).device.endswith(f":{last}")
     True
     """

@@ -76,7 +76,7 @@ def where(x: Any, *others: Any) -> Location:
     Examples
     --------
     >>> import numpy as np, lazyarray
-    >>> x = lazyarray.asarray([1.0, 2.0, 3.0])
+    >>> x = lazyarray.asarray(np.linspace(0, 1, 100_000))
     >>> lazyarray.where(x).side
     'device'
     >>> y = np.sqrt(x * 2 + 1)
@@ -85,6 +85,8 @@ def where(x: Any, *others: Any) -> Location:
     >>> host = np.asarray(y)
     >>> lazyarray.where(y).side, lazyarray.where(host).side
     ('both', 'host')
+    >>> lazyarray.where(lazyarray.asarray([1.0, 2.0, 3.0])).side        # a small one, until the device needs it
+    'host'
     """
     if others:
         raise TypeError("lazyarray.where(x) takes one array, and returns where it is. NumPy's function is numpy.where; "

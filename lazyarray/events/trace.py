@@ -192,10 +192,10 @@ class trace(Scope):
     --------
     >>> import lazyarray, numpy
     >>> with lazyarray.trace() as t:
-    ...     x = lazyarray.asarray(numpy.arange(3000.0))
+    ...     x = lazyarray.asarray(numpy.arange(30_000.0))
     ...     y = (x * 2 + 1).tolist()
     >>> len(t.uploads), len(t.materialisations), t.nbytes
-    (1, 1, 48000)
+    (1, 1, 480000)
     """
 
     _stack = listeners
@@ -375,13 +375,13 @@ class no_transfers(Scope):
     Examples
     --------
     >>> import lazyarray, numpy
-    >>> x = lazyarray.asarray(numpy.arange(3000.0))
+    >>> x = lazyarray.asarray(numpy.arange(30_000.0))
     >>> with lazyarray.no_transfers():
     ...     y = x * 2                           # stays on the device
     ...     numpy.asarray(y)
     Traceback (most recent call last):
       ...
-    lazyarray.errors.TransferError: Blocked device-to-host copy: shape (3000,), dtype float64, 24000 bytes ...
+    lazyarray.errors.TransferError: Blocked device-to-host copy: shape (30000,), dtype float64, 240000 bytes ...
     >>> with lazyarray.no_transfers(uploads="error"):
     ...     numpy.asarray(y)[:3]
     array([0., 2., 4.])

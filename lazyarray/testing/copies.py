@@ -38,8 +38,8 @@ def assert_copies(uploads: int | None = None, materialisations: int | None = Non
     --------
     >>> import lazyarray
     >>> import numpy as np
-    >>> x = lazyarray.asarray(np.arange(2000.0))
-    >>> with assert_copies(uploads=0, materialisations=1, nbytes=16_000):
+    >>> x = lazyarray.asarray(np.arange(20_000.0))
+    >>> with assert_copies(uploads=0, materialisations=1, nbytes=160_000):
     ...     y = np.asarray(x * 2)
     """
     asked = {"upload": uploads, "materialise": materialisations, "peer copy": peer_copies, "fallback": fallbacks,

@@ -165,6 +165,7 @@ def test_the_tables_of_the_page_on_contributing_exist():
 @pytest.mark.parametrize("page", [      # one says where arrays lie, one writes to a device array on the current device
     pytest.param(page, marks=[pytest.mark.together] * (page.stem in ("several_gpus", "what_materialises")))
     for page in PAGES], ids=str)
+@pytest.mark.usefixtures("as_for_users")
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     text = text_of(page)
     for name in re.findall(r"[\w.]+", " ".join(NEEDS.findall(text))):

@@ -21,6 +21,7 @@ MODULES = ["lazyarray"] + [
 
 
 @pytest.mark.together
+@pytest.mark.usefixtures("as_for_users")
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings(name):
     if name.startswith("lazyarray.testing"):
