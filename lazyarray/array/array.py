@@ -255,6 +255,8 @@ class LazyNdarray(_Typed):
         raise ValueError("cannot delete array elements")
 
     def __len__(self) -> int:
+        if (host := self._self_host) is not None:
+            return len(host)
         shape = self.shape
         if not shape:
             raise TypeError("len() of unsized object")

@@ -132,6 +132,9 @@ class CudaOperations(Operations):
             out[...] = array
         return out
 
+    def positions(self, array: Any) -> Any:
+        return self._in_c_order(array) if array.dtype.char in "ilq" else super().positions(array)
+
     def extremes(self, array: Any) -> Any:
         program, reduction, wide = _extremes_of(array.dtype)
         if not (array._c_contiguous or array._f_contiguous):
