@@ -84,9 +84,8 @@ is_hosts(PyObject *x)
         return 1;
     if (is_hosts_alone(x) <= 0)
         return PyErr_Occurred() ? -1 : 0;
-    PyObject *others = PyObject_CallNoArgs(py.others_run);      /* one of them may take the bytes to the device meanwhile */
-    Py_XDECREF(others);
-    return others == NULL ? -1 : others == Py_False;    /* `written_on_host` looks once more */
+    const int others = others_run();    /* one of them may take the bytes to the device meanwhile */
+    return others < 0 ? -1 : !others;   /* `written_on_host` looks once more */
 }
 
 /* The ndarray of the array that a statement writes at places that others name: as large as the host takes. */

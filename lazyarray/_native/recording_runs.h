@@ -206,6 +206,16 @@ note_hosted(void)
     }
 }
 
+/* Whether the program may have started a thread that runs still, as `errors.own_threads` has it; -1: an error. */
+static int
+others_run(void)
+{
+    PyObject *count = PyObject_CallNoArgs(py.threads_started);
+    const long started = count == NULL ? -1 : PyLong_AsLong(count);
+    Py_XDECREF(count);
+    return started == -1 && PyErr_Occurred() ? -1 : started > (long)PySet_Size(py.own_threads);
+}
+
 /* Whether recorded work reads a storage: of such as is gone a weak reference is left. */
 static int
 is_read(PyObject *storage)
@@ -257,9 +267,8 @@ lighten(PyObject *x)
     if (alone > 0 && (alone = PyObject_IsTrue(py.partners)) >= 0)
         alone = !alone;
     if (alone > 0) {        /* NumPy may be writing the array in another thread */
-        PyObject *others = PyObject_CallNoArgs(py.others_run);
-        alone = others == NULL ? -1 : others == Py_False;
-        Py_XDECREF(others);
+        const int others = others_run();
+        alone = others < 0 ? -1 : !others;
     }
     PyObject *host = alone > 0 ? on_host_to_write(x) : NULL, *copy = NULL, *before[4];
     if (host != NULL && PyArray_CHKFLAGS((PyArrayObject *)host, NPY_ARRAY_WRITEABLE))

@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import TransferError
+from ..errors import TransferError, own_threads
 from ..errors.interrupts import holding
 from ..errors.own_threads import others_run
 from ..settings.options import current as current_options
@@ -122,4 +122,4 @@ def _fetch(storage: Storage, view: Any, why: str) -> None:
 def for_native() -> dict[str, Any]:
     """What the part in C calls and goes by."""
     return {"fetch_taken": fetch_taken, "fetch_run": fetch_run, "give_to_host": give_to_host,
-            "others_run": others_run, "TAKEN": TAKEN, "ON_BOTH": ON_BOTH}
+            **own_threads.for_native(), "TAKEN": TAKEN, "ON_BOTH": ON_BOTH}

@@ -7,7 +7,7 @@ from _thread import _count as _started  # type: ignore[attr-defined]
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["others_run", "own"]
+__all__ = ["for_native", "others_run", "own"]
 
 #: The identifiers of those that run.
 _running: set[int] = set()
@@ -29,6 +29,11 @@ def own(work: Callable[..., Any]) -> Callable[..., None]:
 def others_run() -> bool:
     """Whether the program may have started a thread that runs still."""
     return _started() > len(_running)
+
+
+def for_native() -> dict[str, Any]:
+    """What C asks in place of `others_run`, which takes 0.2 microseconds: where an element is assigned."""
+    return {"threads_started": _started, "own_threads": _running}
 
 
 if hasattr(os, "register_at_fork"):
