@@ -143,9 +143,9 @@ class LazyScalar(ScalarHandle):
             # NumPy's own scalars come as arrays without dimensions.
             one, other = [x[()] if type(x) is np.ndarray and not x.ndim else x for x in inputs]
             name, mirrored = _COMPARED[func]
-            if one is self and (type(other) in operators.direct or type(other) is LazyScalar):
+            if one is self and (type(other) in _NUMBERS or type(other) is LazyScalar):
                 return getattr(self, name)(other)
-            if type(one) in operators.direct:
+            if type(one) in _NUMBERS:
                 return getattr(self, mirrored)(one)
         return ufunc.call(self, func, method, inputs, kwargs)
 
@@ -320,6 +320,8 @@ def _fetched(*numbers: Any) -> bool:
 _float64 = np.dtype(float)
 #: Ufuncs that compare -> the operators, of the first operand and of the second one.
 _COMPARED = {func: (f"__{name}__", mirrored) for name, (func, mirrored) in operators.COMPARISONS.items()}
+#: Numbers with which a comparison by an operator is that by its ufunc.
+_NUMBERS = operators.direct - {np.timedelta64}
 #: Operands of which nothing has to be asked before they are recorded.
 _DIRECT = frozenset((float, int, LazyScalar))
 

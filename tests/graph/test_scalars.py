@@ -108,6 +108,14 @@ def test_comparisons_with_numbers_are_numpys(compare, kind):
             assert sum(event.kind == "materialise" for event in seen.events) <= most
 
 
+def test_what_can_not_be_compared_is_an_error_of_the_ufunc_alone():
+    s, other = (lazyarray.asarray(PLAIN) + 0).sum(), np.timedelta64(3, "s")
+    for compare in (lambda: np.equal(s, other), lambda: np.equal(other, s), lambda: np.less(s, other)):
+        with pytest.raises(TypeError):
+            compare()
+    assert not s == other and s != other
+
+
 def test_what_is_compared_can_be_computed_with():
     x = lazyarray.asarray(PLAIN) + 0
     s = x.sum()
