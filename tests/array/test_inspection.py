@@ -343,7 +343,7 @@ def unfilled():
 def test_what_is_not_filled_yet_is_not_found(name, small_on_host):
     small_on_host(95_000)
     x = lazyarray.asarray(np.arange(200_000.0)) * 1
-    index, small = lazyarray.asarray(np.arange(3000) % 400) * 1, lazyarray.asarray(np.arange(50.0))
+    index, small = lazyarray.asarray(np.arange(30_000) % 400) * 1, lazyarray.asarray(np.arange(50.0))
     found, looked, own = [], [0], os.path.dirname(lazyarray.__file__)
 
     def look(frame, event, arg):
