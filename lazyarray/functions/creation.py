@@ -79,6 +79,7 @@ def _fill(array: Any, value: Any) -> None:
 
 def _like(func: Callable[..., Any], value: Any = None) -> Callable[..., Any]:
     """The handler of `zeros_like` and its kin: the layout of the prototype, whose values nobody needs."""
+    filled = func is np.full_like       # which is another one while ``"numpy"`` is enabled
 
     def made(prototype, fill, dtype, order, shape, device):
         check_device(device)
@@ -86,15 +87,15 @@ def _like(func: Callable[..., Any], value: Any = None) -> Callable[..., Any]:
         kind = meta.dtype if dtype is None else np.dtype(views.no_array(dtype))
         if shape is not None:
             shape = _shape(shape)
-        if kind.itemsize == 0 or not devices.current().can_hold(kind) or func is np.full_like and _decides_itself(fill):
-            fills = (_on_host(fill),) if func is np.full_like else ()
+        if kind.itemsize == 0 or not devices.current().can_hold(kind) or filled and _decides_itself(fill):
+            fills = (_on_host(fill),) if filled else ()
             return handles.host_result(func(meta, *fills, dtype=dtype, order=order, shape=shape, subok=False))
         array = _blank(views.like(meta, views.order_of(order, "K"), kind, shape))
         if fill is not None:
             _fill(array, fill)
         return wrapped(array)
 
-    if func is np.full_like:
+    if filled:
         def handler(a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True,
                     shape: Any = None, *, device: Any = None) -> Any:
             refuse(fill_value is None, "the value is None")
@@ -110,6 +111,7 @@ def _like(func: Callable[..., Any], value: Any = None) -> Callable[..., Any]:
 
 def _new(func: Callable[..., Any], value: Any) -> Callable[..., Any]:
     """The handler of ``func(shape, ..., like=lazy)``: made on the device."""
+    filled = func is np.full
 
     @functools.wraps(func)
     def handler(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None) -> Any:
@@ -117,8 +119,8 @@ def _new(func: Callable[..., Any], value: Any) -> Callable[..., Any]:
         shape = _shape(shape)
         kind = np.dtype(float if dtype is None else views.no_array(dtype))
         if kind.itemsize == 0 or not devices.current().can_hold(kind) or order not in (
-                "C", "F", "A", "K") or func is np.full and (value is None or _decides_itself(value)):
-            fills = (_on_host(value),) if func is np.full else ()
+                "C", "F", "A", "K") or filled and (value is None or _decides_itself(value)):
+            fills = (_on_host(value),) if filled else ()
             return handles.host_result(func(shape, *fills, dtype, order))
         array = _blank(views.meta(shape[::-1], kind).T) if order == "F" else device_for(kind).empty(shape, kind)
         if value is not None:

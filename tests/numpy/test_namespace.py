@@ -8,6 +8,7 @@ import io
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -516,3 +517,18 @@ def test_positions_along_axes(given):
     lazy = [lazyarray.asarray(x) if isinstance(x, np.ndarray) else x for x in given]
     if any(isinstance(x, np.ndarray) for x in given):
         assert [x.tolist() for x in np.ix_(*lazy)] == [x.tolist() for x in host]
+
+
+@pytest.mark.parametrize("dtype", [None, "f4", ">f4", "M8[s]", "S3"], ids=str)
+def test_creation_is_numpys_while_numpys_own_functions_are_others(dtype):
+    """As they are once ``"numpy"`` has been enabled."""
+    plain = np.ones((30, 20), "f4")
+    calls = {"zeros": (5,), "ones": ((3, 2),), "full": ((3, 2), 0), "zeros_like": (plain,), "ones_like": (plain,),
+             "full_like": (plain, 0)}
+    wanted = {name: getattr(np, name)(*args, dtype=dtype) for name, args in calls.items()}
+    lazy = lazyarray.asarray(plain)
+    with lazyarray.enabled("numpy"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, args in calls.items():
+            found = getattr(xnp, name)(*[lazy if arg is plain else arg for arg in args], dtype=dtype)
+            assert found.dtype == wanted[name].dtype and np.array_equal(found, wanted[name]), name
