@@ -277,14 +277,6 @@ class LazyScalar(ScalarHandle):
             return _rewrapped(self._self_value.astype(dtype, *args, **kwargs))
         return handles.as_array(self).astype(dtype, *args, **kwargs)[()]
 
-    # -- arithmetic ----------------------------------------------------------------------------
-
-    def __divmod__(self, other: Any, /) -> Any:
-        return _binary(operators.binary(np.divmod, "__rdivmod__"), divmod)(self, other)
-
-    def __rdivmod__(self, other: Any, /) -> Any:
-        return _binary(operators.reflected(np.divmod, "__divmod__"), _swapped(divmod))(self, other)
-
 
 def _rewrapped(value: Any) -> Any:
     return (*map(lazily, value),) if type(value) is tuple else lazily(value)
@@ -414,6 +406,8 @@ def _complete() -> None:
         setattr(LazyScalar, f"__{name}__", _binary(operators.binary(func, f"__r{name}__"), on_host, func))
         setattr(LazyScalar, f"__r{name}__", _binary(operators.reflected(func, f"__{name}__"), _swapped(on_host), func,
                                                     True))
+    LazyScalar.__divmod__ = _binary(operators.binary(np.divmod, "__rdivmod__"), divmod)
+    LazyScalar.__rdivmod__ = _binary(operators.reflected(np.divmod, "__divmod__"), _swapped(divmod))
     LazyScalar.__pow__ = _binary(operators.power, pow)
     LazyScalar.__rpow__ = _binary(operators.reflected_power, _swapped(pow), reflected=True)
     for name, (func, mirrored) in operators.COMPARISONS.items():

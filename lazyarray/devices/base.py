@@ -96,6 +96,13 @@ def flat_bytes(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1).view(np.uint8)
 
 
+def owner_of(array: np.ndarray) -> np.ndarray:
+    """The array that has the memory of a view."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
 class _Noting:
     """`Device.noting`: it has no state, so that threads share it."""
 

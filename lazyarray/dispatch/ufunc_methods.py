@@ -27,11 +27,6 @@ from .small_arrays import is_light
 if TYPE_CHECKING:
     from ..devices import Device
 
-#: Ufuncs whose reduction is a function of the device library.
-_REDUCTIONS = {
-    np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min",
-    np.logical_and: "all", np.logical_or: "any",
-}
 _SCANS = {np.add: "cumsum", np.multiply: "cumprod"}
 
 
@@ -138,12 +133,12 @@ def _finish(result: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], scalar
 
 def reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``ufunc.reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=..., where=True)``."""
-    if ufunc.nin != 2 or ufunc.nout != 1 or ufunc.signature is not None or ufunc not in tables.UFUNC_METHODS["reduce"]:
+    if ufunc.nin != 2 or ufunc.nout != 1 or ufunc.signature is not None or ufunc not in tables.PAIRWISE:
         raise NotOnDevice(f"{ufunc.__name__} is reduced in order, which is not supported on the device")
     if (found := reductions.of_ufunc(ufunc, inputs, kwargs)) is not None:
         return found
-    if ufunc in _REDUCTIONS and kwargs.keys() <= _USUAL and _is_on_device(inputs[0]):
-        return getattr(np, _REDUCTIONS[ufunc])(inputs[0], **{"axis": 0, **kwargs})      # which has a shorter way
+    if ufunc in reductions.UFUNCS and kwargs.keys() <= _USUAL and _is_on_device(inputs[0]):
+        return getattr(np, reductions.UFUNCS[ufunc])(inputs[0], **{"axis": 0, **kwargs})      # which has a shorter way
     array = _operand(ufunc, inputs[0])
     loop, final, axes = _plan(ufunc, "reduce", array, kwargs)
     if len(axes) > 1 and not _reorderable(ufunc):
@@ -192,7 +187,7 @@ def reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 def _reduced(ufunc: np.ufunc, array: Any, axes: Any, loop: np.dtype[Any], final: np.dtype[Any], keepdims: bool) -> Any:
     xp = devices.current().xp
-    name = _REDUCTIONS.get(ufunc)
+    name = reductions.UFUNCS.get(ufunc)
     if not axes:
         array = array.astype(loop)
         return _from_identity(ufunc, array).astype(final, copy=False)
@@ -237,7 +232,7 @@ def _pairwise(ufunc: np.ufunc, array: Any, axes: Any, keepdims: bool) -> Any:
 
 def accumulate(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``ufunc.accumulate(array, axis=0, dtype=None, out=None)``."""
-    if ufunc.nin != 2 or ufunc not in tables.UFUNC_METHODS["reduce"]:
+    if ufunc.nin != 2 or ufunc not in tables.PAIRWISE:
         raise NotOnDevice(f"{ufunc.__name__} is accumulated in order, which is not supported on the device")
     wanted = kwargs.get("dtype")
     if ufunc in _SCANS and kwargs.keys() <= {"axis", "dtype"} and type(kwargs.get("axis", 0)) is int and (

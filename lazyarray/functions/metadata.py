@@ -192,15 +192,11 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
                 return (a if axis == 0 else a.reshape(-1))[indices]
             except IndexError:      # NumPy has words of its own for it
                 pass
-    return _take(a, indices, axis, out, mode)
+    return _taken(a, indices, axis, out, mode) if out is None else held(
+        (a, indices, out), _taken, a, indices, axis, out, mode)
 
 
 @_as_numpy_decides
-def _take(device: Device, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
-    return _taken(device, a, indices, axis, out, mode) if out is None else held(
-        (a, indices, out), _taken, device, a, indices, axis, out, mode)
-
-
 def _taken(device: Device, a: Any, indices: Any, axis: Any, out: Any, mode: str) -> Any:
     array, (places, lazy) = _operand(device, a), _positions(indices)
     if axis is None:

@@ -25,8 +25,8 @@ from .adapters import ufunc as _ufunc_adapters
 from .adapters.common import newest
 
 __all__ = ["ADAPTED", "ADDS_UP_IN_OUT", "ARRAY_0D", "ASSIGNING", "COMPARISONS", "COMPOSED", "FILES", "HOST_ONLY",
-           "IGNORES_OUT", "LAZY", "OUT_CASTS", "OUT_OR_DTYPE", "SAME", "TAKES_MEANS", "UFUNCS", "UFUNC_BY_KIND",
-           "UFUNC_HOST_ONLY", "UFUNC_METHODS", "VIEWS", "WRITES"]
+           "IGNORES_OUT", "LAZY", "OUT_CASTS", "OUT_OR_DTYPE", "PAIRWISE", "SAME", "TAKES_MEANS", "UFUNCS",
+           "UFUNC_BY_KIND", "UFUNC_HOST_ONLY", "VIEWS", "WRITES"]
 
 _Function = Callable[..., Any]
 
@@ -207,14 +207,7 @@ UFUNC_HOST_ONLY: dict[np.ufunc, str] = {
     **{getattr(_umath, name): _STRINGS for name in _STRING_UFUNCS.split() if hasattr(_umath, name)},
 }
 
-_PAIRWISE = frozenset(_named(
+#: Ufuncs that the device reduces and accumulates with; `ufunc_methods` says for which dtypes.
+PAIRWISE: frozenset[np.ufunc] = frozenset(_named(
     "add multiply maximum minimum fmax fmin logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor gcd "
     "logaddexp logaddexp2"))
-
-#: Method -> the ufuncs that have it on the device; `ufunc_methods` says for which dtypes.
-UFUNC_METHODS: dict[str, frozenset[np.ufunc]] = {
-    "__call__": frozenset(UFUNCS), "reduce": _PAIRWISE, "accumulate": _PAIRWISE,
-    "reduceat": frozenset({np.add}),
-    "outer": frozenset(u for u in UFUNCS if u.nin == 2 and u.signature is None),
-    "at": frozenset(_named("add subtract maximum minimum bitwise_and bitwise_or bitwise_xor")),
-}

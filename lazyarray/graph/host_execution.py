@@ -70,6 +70,8 @@ def _clipped(array: Any, low: Any, high: Any) -> Any:
     return np.minimum(np.maximum(array, low), high)
 
 
+_OTHERS = {"where": np.where, "clip": _clipped, "at_place": _replaced, "value": _filled}
+
 #: (what does a step on NumPy arrays, None if NumPy's value may be another one; whether it may warn of numbers).
 functions: dict[Step, tuple[Any, bool]] = {}
 
@@ -77,21 +79,15 @@ functions: dict[Step, tuple[Any, bool]] = {}
 def learn(step: Step) -> tuple[Any, bool]:
     """What `functions` has for a step, found out now."""
     name = step.name.removeprefix("own_")
-    found: Any = None
+    found: Any
     if name in _UFUNCS and not (name in _COMPLEX and any(d.kind == "c" for d in step.inputs)):
         found = getattr(np, name)
-    elif name == "where":
-        found = np.where
-    elif name == "clip":
-        found = _clipped
-    elif name == "at_place":
-        found = _replaced
     elif name == "index":
         found = _places.setdefault(step.output, Places(step.output))
-    elif name == "value":
-        found = _filled
     elif name == "astype" and not (step.inputs[0].kind in "fc" and step.output.kind in "iu"):
         found = step.function       # a method, which NumPy's arrays have too
+    else:
+        found = _OTHERS.get(name)
     warns = name in _DIVIDING or any(d.kind not in "biu" for d in (*step.inputs, step.output))
     known = functions[step] = found, warns and type(found) is not Places and found is not _filled
     return known

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from .. import devices
+from ..devices.base import owner_of
 from ..events import html
 from ..events.callers import SERVED, module_of, place_of, user_frame, variables
 from ..events.event import Event
@@ -83,7 +84,7 @@ class _Recorder(trace):
         place = checksum if copied else source.__array_interface__["data"][0]
         key = event.filename, event.lineno, place, source.shape, source.strides, source.dtype
         known = self.repeated.get(key)
-        owner = None if copied else _owner_of(source)
+        owner = None if copied else owner_of(source)
         if known is None and len(self.repeated) < _MOST_UPLOADED or known is not None and known.is_gone(owner):
             self.repeated[key] = advice.Uploaded(owner, checksum)
         elif known is not None and known.checksum == checksum:
@@ -128,13 +129,6 @@ def _line_of(frame: FrameType | None) -> tuple[str, int] | None:
 def _checksum(array: np.ndarray) -> int:
     some = array if array.nbytes <= _COMPARED else array.reshape(-1)[:: -(-array.nbytes // _COMPARED)]
     return id(array) if array.dtype.hasobject else zlib.crc32(some.tobytes())
-
-
-def _owner_of(array: np.ndarray) -> np.ndarray:
-    """The array that has the memory of a view."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
 
 
 def _assigned(copy: np.ndarray) -> list[np.ndarray]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 import numpy as _np
@@ -57,6 +58,11 @@ def made(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def lazy(result: Any) -> Any:
     """`result` with lazy arrays in place of the ndarrays in it, which nobody else holds; subclasses stay."""
     return replace(result, host_result) if current_options().lazy else result
+
+
+def passing(module: ModuleType) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a module of ours with all names of one of NumPy's."""
+    return functools.partial(getattr, module), functools.partial(dir, module)
 
 
 def _is_subclass(obj: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as _np
 
-from .creation import made
+from .creation import made, passing
 
 
 def _frequencies(function: Callable[..., Any], shape: str) -> Callable[..., Any]:
@@ -48,10 +48,4 @@ rfftfreq = _frequencies(_np.fft.rfftfreq, "n // 2 + 1")
 
 __all__ = list(_np.fft.__all__)
 
-
-def __getattr__(name: str) -> Any:
-    return getattr(_np.fft, name)
-
-
-def __dir__() -> list[str]:
-    return dir(_np.fft)
+__getattr__, __dir__ = passing(_np.fft)

@@ -8,16 +8,10 @@ np.float64(4.0)
 """
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as _np
+
+from .creation import passing as _passing
 
 __all__ = list(_np.linalg.__all__)
 
-
-def __getattr__(name: str) -> Any:
-    return getattr(_np.linalg, name)
-
-
-def __dir__() -> list[str]:
-    return dir(_np.linalg)
+__getattr__, __dir__ = _passing(_np.linalg)

@@ -39,8 +39,6 @@ MANY, LARGE, FEW_GAPS = 1 << 14, 4 << 20, 4
 #: A copy of a few bytes takes as long as one of so many more; and the most that is copied because neighbours were.
 EACH, MOST_BULK = 1 << 20, 256 << 20
 ONE_BY_ONE = "read ahead: elements beside it were read one by one"
-#: More pieces than this that aliases hold are fetched as one.
-_MOST_STALE = 16
 #: Ranges of a view up to which account is kept of each.
 FEW_RANGES = 1024
 #: Bytes of a storage up to which it is sent, and fetched again, as a whole: account of its parts takes longer.
@@ -443,11 +441,11 @@ def _refresh_stale(storage: StorageState, view: np.ndarray, exact: Ranges) -> bo
         stale = stale - storage.host_dirty
     if not stale:
         return True
-    if len(stale) > _MOST_STALE and not storage.host_dirty & exact:  # what lies between them is the device's, too
+    if len(stale) > transfer.MOST_PIECES and not storage.host_dirty & exact:     # the rest is the device's, too
         stale = exact if stale.bounds == exact.bounds else exact & Ranges.span(*stale.bounds)
     if mirror.compares:
         return _refresh_compared(storage, view, stale)
-    if len(stale) <= _MOST_STALE or stale is exact:
+    if len(stale) <= transfer.MOST_PIECES or stale is exact:
         transfer.download(storage.device, storage.block, mirror, stale, view, storage._offset(view),
                           "refresh of an alias")
     else:
@@ -456,21 +454,19 @@ def _refresh_stale(storage: StorageState, view: np.ndarray, exact: Ranges) -> bo
 
 
 def _fetched(storage: StorageState, view: np.ndarray, stale: Ranges) -> tuple[int, np.ndarray]:
-    """Bytes of a view from the device: where the first of `stale` lies, and an array from there to the last."""
-    device, (start, stop) = storage.device, stale.bounds
-    whole = np.empty(stop - start, _u8)
-    if len(stale) <= _MOST_STALE:
-        token = begin("materialise", stale.nbytes, view.shape, view.dtype, "refresh of an alias")
+    """Bytes of a view from the device, with those of `stale`: where the first lies, and an array from there on."""
+    device, (start, stop), in_pieces = storage.device, stale.bounds, len(stale) <= transfer.MOST_PIECES
+    token = begin("materialise", stale.nbytes if in_pieces else view.nbytes, view.shape, view.dtype,
+                  "refresh of an alias")
+    if in_pieces:
+        found = start, np.empty(stop - start, _u8)
         for low, high in stale:
-            device.download(device.view(storage.block, (high - low,), _u8, (1,), low), whole[low - start:high - start])
-        end(token)
-        return start, whole
-    low, high = views.extent(view)
-    extent = np.empty(high - low, _u8)
-    np.ndarray(view.shape, view.dtype, extent, storage._offset(view) - low, view.strides)[...] = transfer.to_host(
-        device, storage.device_view(view), "refresh of an alias", pooled=True)
-    whole[...] = extent[start - low:stop - low]
-    return start, whole
+            device.download(device.view(storage.block, (high - low,), _u8, (1,), low),
+                            found[1][low - start:high - start])
+    else:
+        found = transfer.gathered_bytes(device, storage.block, view, storage._offset(view))
+    end(token)
+    return found
 
 
 def _refresh_compared(storage: StorageState, view: np.ndarray, stale: Ranges) -> bool:

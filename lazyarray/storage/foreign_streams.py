@@ -48,10 +48,6 @@ def from_foreign(device: Device, obj: Any) -> Any | None:
     return device.from_foreign(obj)
 
 
-def _forget_devices() -> None:
-    """In a forked child: the device's context is gone; every use must take the slow path and say so."""
-    devices.after_fork()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_devices)
+    # In a forked child the device's context is gone; every use must take the slow path and say so.
+    os.register_at_fork(after_in_child=devices.after_fork)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native, devices
+from ..devices.base import owner_of
 from ..errors import NotOnDevice
 from ..errors.interrupts import holding
 from ..errors.own_threads import others_run
@@ -575,9 +576,7 @@ def _memory_of(host: np.ndarray, storage: Any) -> int:
     mirror = getattr(storage, "mirror", None)
     if mirror is not None and mirror.address <= host.__array_interface__["data"][0] < mirror.address + mirror.nbytes:
         return mirror.address   # type: ignore[no-any-return]
-    while isinstance(base := host.base, np.ndarray):
-        host = base
-    return transfer.extent_bytes(host).__array_interface__["data"][0]   # type: ignore[no-any-return]
+    return transfer.extent_bytes(owner_of(host)).__array_interface__["data"][0]   # type: ignore[no-any-return]
 
 
 #: A storage takes as long to make as so many looks for bytes that were uploaded before: operators beside a large array

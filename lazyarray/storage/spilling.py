@@ -142,25 +142,24 @@ def _longest_unused() -> Iterator[tuple[Storage, list[Any]]]:
     What was found before and was not used since comes first: all others were used later. Where there are views by now
     that were not found then, the storage is in use, and stays.
     """
-    while True:
-        try:
-            used, ref, refs = _found.popleft()
-        except IndexError:
-            break
-        storage = ref()
-        if storage is not None and _last_used(storage) == used:
-            yield storage, [x for r in refs if (x := r()) is not None]
+    yield from _taken(unused=True)
     entries = sorted(_storages(), key=lambda entry: _last_used(entry[0]))
     _found.clear()      # what another thread has found meanwhile
     _found.extend([(_last_used(storage), weakref.ref(storage), [weakref.ref(x) for x in lazies])
                    for storage, lazies in entries if _home(storage) is not None])
     del entries
+    yield from _taken(unused=False)
+
+
+def _taken(unused: bool) -> Iterator[tuple[Storage, list[Any]]]:
+    """What was found, which is taken from there. `unused`: without what was used since."""
     while True:
         try:
-            _, ref, refs = _found.popleft()
+            used, ref, refs = _found.popleft()
         except IndexError:
             return
-        if (storage := ref()) is not None:
+        storage = ref()
+        if storage is not None and not (unused and _last_used(storage) != used):
             yield storage, [x for r in refs if (x := r()) is not None]
 
 

@@ -33,7 +33,7 @@ def may_write(view: np.ndarray) -> bool:
     if not num & _WRITEABLE:        # such a view of one that warns warns of nothing
         return False
     if num & _WARNS:
-        _warn(_of_writing())
+        _warn(_said(writing=True))
         view.flags.writeable = True     # takes the warning away; not before, since under an "error" filter it raises
     return True
 
@@ -41,7 +41,7 @@ def may_write(view: np.ndarray) -> bool:
 def shown(num: int) -> bool:
     """``flags.writeable`` as a program reads it, of flags with this number."""
     if num & _WARNS:
-        _warn(_of_reading())
+        _warn(_said(writing=False))
     return bool(num & _WRITEABLE)
 
 
@@ -53,23 +53,14 @@ def _warn(known: warnings.WarningMessage) -> None:
                            registry=frame.f_globals.setdefault("__warningregistry__", {}))
 
 
-def _shared() -> np.ndarray:
-    return np.broadcast_arrays(np.zeros(1), np.zeros(2))[0]
-
-
 @cache
-def _of_writing() -> warnings.WarningMessage:
-    """What the installed NumPy says when such an array is written."""
+def _said(writing: bool) -> warnings.WarningMessage:
+    """What the installed NumPy says when such an array is written, or else when the flag is read."""
+    shared = np.broadcast_arrays(np.zeros(1), np.zeros(2))[0]
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        _shared()[0] = 1
-    return said[0]
-
-
-@cache
-def _of_reading() -> warnings.WarningMessage:
-    """What the installed NumPy says when the flag is read."""
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        _shared().flags.writeable  # noqa: B018
+        if writing:
+            shared[0] = 1
+        else:
+            shared.flags.writeable  # noqa: B018
     return said[0]

@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import lazyarray
+from lazyarray.functions.pytree import leaves
 from lazyarray.testing.copies import assert_copies
 from lazyarray.testing.specimens import STATES, Built, Specimen, State
 
@@ -240,11 +241,5 @@ def _position(array: Any, arrays: list[Any]) -> int | None:
     return next((n for n, a in enumerate(arrays) if a is array), None)
 
 
-def _arrays(value: Any) -> Iterator[Any]:
-    if isinstance(value, np.ndarray):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for v in value:
-            yield from _arrays(v)
-    elif isinstance(value, dict):
-        yield from _arrays(list(value.values()))
+def _arrays(value: Any) -> list[Any]:
+    return [leaf for leaf in leaves(value) if isinstance(leaf, np.ndarray)]

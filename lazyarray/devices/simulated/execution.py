@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base import HOLDABLE, flat_bytes
+from ..base import HOLDABLE, flat_bytes, owner_of
 from .hardware import Memory, byte_bounds, hardware, note_read, note_write, poisoned, start_work, unseen
 
 SCALARS = frozenset({int, float, bool, complex} | {dtype.type for dtype in HOLDABLE})
@@ -103,13 +103,6 @@ def lent(owner: Memory, address: int, shape: tuple[int, ...], dtype: np.dtype, s
     return make(view, owner.lend((exporter, owner)))
 
 
-def root_of(view: np.ndarray) -> np.ndarray:
-    """The array that owns the bytes of `view`."""
-    while isinstance(view.base, np.ndarray):
-        view = view.base
-    return view
-
-
 def as_device(value: Any) -> Any:
     """The device array that an object stands for."""
     if isinstance(value, SimulatedArrayBase):
@@ -130,7 +123,7 @@ def wrap_new(view: np.ndarray) -> Any:
     """A device array of a fresh NumPy array, or of a view of one."""
     array = parts.array.__new__(parts.array)
     array._view = view
-    root = view if view.base is None else root_of(view)
+    root = view if view.base is None else owner_of(view)
     array._memory = hardware.memory_type(root, 0 if hardware.count == 1 else hardware.local.device)
     return array
 
@@ -143,7 +136,7 @@ def wrap(value: Any, memories: Iterable[Memory]) -> Any:
         if value.base is None:
             root = value
         else:
-            root = root_of(value)
+            root = owner_of(value)
             if not value.flags.writeable and root.flags.writeable:
                 # CuPy has no read-only arrays; what broadcast_to and diagonal give can be written.
                 value = _writable(value, root)
@@ -258,13 +251,13 @@ def another_device(memories: Iterable[Memory]) -> int | None:
 def _is_view(value: Any, memories: list[Memory]) -> bool:
     if isinstance(value, (tuple, list)):
         return bool(value) and all(_is_view(item, memories) for item in value)
-    return isinstance(value, np.ndarray) and any(memory.root is root_of(value) for memory in memories)
+    return isinstance(value, np.ndarray) and any(memory.root is owner_of(value) for memory in memories)
 
 
 def _spoil(value: Any, roots: list[np.ndarray]) -> Any:
     """`value` with poisoned copies in place of arrays that lie in one of `roots`."""
     if isinstance(value, (list, tuple)):
         return type(value)([_spoil(item, roots) for item in value])
-    if isinstance(value, np.ndarray) and any(root is root_of(value) for root in roots):
+    if isinstance(value, np.ndarray) and any(root is owner_of(value) for root in roots):
         return poisoned(value)
     return value

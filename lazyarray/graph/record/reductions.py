@@ -19,7 +19,7 @@ from ..reduction import kernel_of, reading, reduced
 from .memory_order import is_flat
 from .operands import leaf_of, seen_in
 
-__all__ = ["LARGE", "MOST", "TAKEN", "for_native", "of_ufunc", "of_vectors", "taken"]
+__all__ = ["LARGE", "MOST", "TAKEN", "UFUNCS", "for_native", "of_ufunc", "of_vectors", "taken"]
 
 _none = np._NoValue
 _float64, _float32, _intp, _bool = (np.dtype(t) for t in (np.float64, np.float32, np.intp, np.bool_))
@@ -43,7 +43,8 @@ TAKEN: dict[Callable[..., Any], tuple[str, tuple[str, ...], tuple[str, ...]]] = 
 }
 #: Order of a norm of vectors -> what makes it of the magnitudes.
 _VECTORS: dict[Any, Callable[..., Any]] = {1: np.sum, np.inf: np.max, -np.inf: np.min}
-_UFUNCS: dict[np.ufunc, str] = {
+#: Ufunc -> the name of its reduction, which is a function of the device library, too.
+UFUNCS: dict[np.ufunc, str] = {
     np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all",
     np.logical_or: "any",
 }
@@ -109,7 +110,7 @@ def _of_vector(x: Any, given: dict[str, Any]) -> Any:
 
 def of_ufunc(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of ``ufunc.reduce``, or None."""
-    name = _UFUNCS.get(ufunc)
+    name = UFUNCS.get(ufunc)
     if name is None or not _may_be(inputs[0]):
         return None
     given = {"axis": 0, **kwargs}

@@ -175,7 +175,8 @@ def disable(*libraries: Library | types.ModuleType) -> None:
     """
     modules = modules_of(*names_of(libraries)) if libraries else None
     _choose(lambda before: before.without(modules))
-    _remove(modules)
+    with holding(_lock):
+        _put_back(modules)
 
 
 class enabled(Scope):
@@ -414,13 +415,8 @@ def _layers(function: Any) -> list[Any]:
     return layers
 
 
-def _remove(modules: frozenset[str] | None) -> None:
-    """Put back the functions of these modules, or of all, whose routers nobody uses now."""
-    with holding(_lock):
-        _put_back(modules)
-
-
 def _put_back(modules: frozenset[str] | None) -> None:
+    """Put back the functions of these modules, or of all, whose routers nobody uses now."""
     unused = {key for key in _installed
               if not _users[key] and (modules is None or key.removesuffix(UFUNCS) in modules)}
     if not unused:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as _np
 
 from lazyarray.functions import views as _views
+from lazyarray.numpy.creation import passing as _passing
 from lazyarray.storage import handles as _handles
 
 
@@ -48,10 +49,4 @@ def as_strided(x: Any, shape: Sequence[int] | None = None, strides: Sequence[int
             return found
     return _np.lib.stride_tricks.as_strided(x, shape, strides, subok, writeable, **kwargs)
 
-
-def __getattr__(name: str) -> Any:
-    return getattr(_np.lib.stride_tricks, name)
-
-
-def __dir__() -> list[str]:
-    return dir(_np.lib.stride_tricks)
+__getattr__, __dir__ = _passing(_np.lib.stride_tricks)

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -74,9 +74,15 @@ def _get_array_module(*args: Any) -> Any:
                                       or type(arg).__name__ == "SimulatedSparse" for arg in args) else np
 
 
-@contextlib.contextmanager
-def _nothing(*args: Any, **kwargs: Any) -> Iterator[None]:
-    yield
+class _Nothing(contextlib.ContextDecorator):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc_info: object) -> None:
+        pass
 
 
 def _scatter(operation: str) -> Callable[..., None]:
@@ -108,17 +114,6 @@ def _benchmark(func: Callable[..., Any], args: tuple[Any, ...] = (), kwargs: Any
         func(*args, **(kwargs or {}))
         seconds.append(time.perf_counter() - start)
     return Timings(name or getattr(func, "__name__", ""), seconds)
-
-
-class _TimeRange(contextlib.ContextDecorator):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        pass
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exc_info: object) -> None:
-        pass
 
 
 class DeviceSynchronized(RuntimeError):
@@ -189,13 +184,13 @@ def table() -> dict[str, dict[str, Any]]:
             "scatter_add": _scatter("add"), "scatter_max": _scatter("max"), "scatter_min": _scatter("min"),
             "empty_pinned": np.empty, "empty_like_pinned": np.empty_like,
             "zeros_pinned": np.zeros, "zeros_like_pinned": np.zeros_like,
-            "errstate": _nothing, "seterr": lambda **kwargs: {}, "geterr": lambda: {"linalg": "ignore"},
-            "allow_synchronize": _nothing, "DeviceSynchronized": DeviceSynchronized,
+            "errstate": _Nothing, "seterr": lambda **kwargs: {}, "geterr": lambda: {"linalg": "ignore"},
+            "allow_synchronize": _Nothing, "DeviceSynchronized": DeviceSynchronized,
             "get_runtime_info": lambda *, full=True: f"CuPy Version: {names.version()}\nDevice: simulated{os.linesep}",
         },
         "cupyx.jit": {"rawkernel": kernels.rawkernel},
-        "cupyx.optimizing": {"optimize": _nothing},
-        "cupyx.profiler": {"benchmark": _benchmark, "profile": _nothing, "time_range": _TimeRange},
+        "cupyx.optimizing": {"optimize": _Nothing},
+        "cupyx.profiler": {"benchmark": _benchmark, "profile": _Nothing, "time_range": _Nothing},
         "cupyx.time": {"repeat": _benchmark},
     }
 
