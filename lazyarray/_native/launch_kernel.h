@@ -5,6 +5,8 @@ CUDA is not needed to compile this: `cuLaunchKernel` is called through its addre
 #include <stdint.h>
 #include <string.h>
 
+#include "address.h"
+
 #define MOST 64         /* parameters */
 #define ROOM 16         /* bytes of one: complex128 */
 #define PACK 16         /* bytes that addresses are multiples of where packs are loaded */
@@ -93,20 +95,6 @@ has_keywords(PyObject *kwargs)
         return 0;
     PyErr_SetString(PyExc_TypeError, "a launch takes no keywords");
     return 1;
-}
-
-/* An integer attribute of an attribute or, with no `inner`, of the object itself. */
-static int
-address_of(PyObject *object, PyObject *name, PyObject *inner, uint64_t *found)
-{
-    PyObject *value = PyObject_GetAttr(object, name);
-    if (value != NULL && inner != NULL)
-        Py_SETREF(value, PyObject_GetAttr(value, inner));
-    if (value == NULL)
-        return -1;
-    *found = PyLong_AsUnsignedLongLong(value);
-    Py_DECREF(value);
-    return *found == (uint64_t)-1 && PyErr_Occurred() ? -1 : 0;
 }
 
 /* The bytes of a NumPy scalar; 1 if there are as many as expected, 0 if not. */

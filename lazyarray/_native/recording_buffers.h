@@ -31,10 +31,7 @@ is_from_handler(PyObject *error, PyObject *asked)
 {
     if (!PyErr_GivenExceptionMatches(error, PyExc_Exception))
         return 1;
-    PyObject *answer = PyObject_CallOneArg(asked, error);
-    int found = answer == NULL ? -1 : PyObject_IsTrue(answer);
-    Py_XDECREF(answer);
-    return found;
+    return truth_of(PyObject_CallOneArg(asked, error));
 }
 
 static PyObject *

@@ -210,15 +210,16 @@ become(PyObject *rule, PyObject *found, const Seen *given, Py_ssize_t count, con
         const Seen *s = &given[i];
         if (s->what == NUMBER)
             continue;
-        int is_node = s->what == WHOLE && Py_TYPE(s->item) == types.Node;
-        leaves += !is_node;
-        if (!is_node) {
+        if (s->what == WHOLE && Py_TYPE(s->item) == types.Node) {
+            steps += PyLong_AsLong(got(s->item, N.steps));
+            device = got(s->item, N.device);
+        }
+        else {
             PyObject *storage = s->what == WHOLE ? AT(s->item, L.storage) : s->storage;
             held = held || (Py_TYPE(storage) == types.Storage && is_held(storage));
+            device = got(storage, S.device);
+            leaves++;
         }
-        if (is_node)
-            steps += PyLong_AsLong(got(s->item, N.steps));
-        device = is_node ? got(s->item, N.device) : got(s->what == WHOLE ? AT(s->item, L.storage) : s->storage, S.device);
         if (s->what == WHOLE || s->large != NULL)
             large = union_of(large, s->what == WHOLE ? OF(s->item, large) : s->large);
         if (large == NULL)

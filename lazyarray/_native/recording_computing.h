@@ -206,9 +206,7 @@ compute(PyObject *Py_UNUSED(module), PyObject *node)
     }
     for (Py_ssize_t i = 0; crossed != NULL && i < PyList_GET_SIZE(crossed); i++) {
         /* Its memory goes back to that stream, not while this one still reads it. */
-        PyObject *ordered = PyObject_CallMethodObjArgs(device, text.order, stream, PyList_GET_ITEM(crossed, i), NULL);
-        Py_XDECREF(ordered);
-        if (ordered == NULL)
+        if (told(PyObject_CallMethodObjArgs(device, text.order, stream, PyList_GET_ITEM(crossed, i), NULL)) < 0)
             goto end;
     }
     for (int i = 0; i < kept; i++)

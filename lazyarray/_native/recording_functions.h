@@ -28,9 +28,7 @@ is_usable(PyObject *device)
     int alone = is_alone(device);
     if (alone <= 0)
         return alone;
-    PyObject *reason = PyObject_CallMethodNoArgs(device, text.usable);
-    Py_XDECREF(reason);
-    return reason == NULL ? -1 : reason == Py_None;
+    return is_given(PyObject_CallMethodNoArgs(device, text.usable), Py_None);
 }
 
 /* The current device, if it is the only one and can be used: borrowed; NULL without an error if it is not. */
@@ -331,9 +329,8 @@ entry_of(PyObject *func)
     PyObject *entry = PyDict_GetItemWithError(py.entries, func);
     if (entry != NULL || PyErr_Occurred())
         return entry;
-    PyObject *made = PyObject_CallOneArg(py.entry_of, func);     /* which keeps it */
-    Py_XDECREF(made);
-    return made == NULL ? NULL : PyDict_GetItemWithError(py.entries, func);
+    /* Python keeps the one that it makes. */
+    return told(PyObject_CallOneArg(py.entry_of, func)) < 0 ? NULL : PyDict_GetItemWithError(py.entries, func);
 }
 
 enum { ADAPTER, RULE, MOST_POSITIONS, STEERING, SCALAR, AT_FIRST, IN_PYTHON, NOTING, PARTS };

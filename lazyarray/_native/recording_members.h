@@ -462,6 +462,8 @@ as_plain_list(PyObject *list)
 static PyObject *
 as_plain_item(PyObject *item)
 {
+    if (PyLong_CheckExact(item))
+        return Py_NewRef(item);
     if (PyList_CheckExact(item))
         return as_plain_list(item);
     if (!PySlice_Check(item))
@@ -474,32 +476,6 @@ as_plain_item(PyObject *item)
     Py_XDECREF(stop);
     Py_XDECREF(step);
     return made;
-}
-
-/* The same of a whole index. */
-static PyObject *
-as_plain_index(PyObject *index)
-{
-    if (!PyTuple_CheckExact(index))
-        return as_plain_item(index);
-    const Py_ssize_t count = PyTuple_GET_SIZE(index);
-    PyObject *made = NULL;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *item = PyTuple_GET_ITEM(index, i), *plain = PyLong_CheckExact(item) ? Py_NewRef(item) : as_plain_item(item);
-        if (plain != NULL && plain != item && made == NULL && (made = hidden(PyTuple_New(count))) != NULL)
-            for (Py_ssize_t k = 0; k < count; k++)
-                PyTuple_SET_ITEM(made, k, Py_NewRef(PyTuple_GET_ITEM(index, k)));
-        if (plain == NULL || (plain != item && made == NULL)) {
-            Py_XDECREF(plain);
-            Py_XDECREF(made);
-            return NULL;
-        }
-        if (made != NULL)
-            Py_SETREF(((PyTupleObject *)made)->ob_item[i], plain);
-        else
-            Py_DECREF(plain);
-    }
-    return made == NULL ? Py_NewRef(index) : shown(made);
 }
 
 static PyObject *
@@ -627,7 +603,7 @@ indexing_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *n
     const Py_ssize_t count = PyVectorcall_NARGS(flagged);
     if (names != NULL || count < 2 || count > 3 || types.LazyNdarray == NULL || PyLong_CheckExact(args[1]))
         return member_call(self, args, flagged, names);
-    PyObject *plain = as_plain_index(args[1]), *const given[] = {args[0], plain, args[count - 1]};
+    PyObject *plain = index_of(args[1], as_plain_item), *const given[] = {args[0], plain, args[count - 1]};
     PyObject *result = plain == NULL ? NULL : member_call(self, given, count, NULL);
     Py_XDECREF(plain);
     return result;

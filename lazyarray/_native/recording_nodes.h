@@ -190,11 +190,8 @@ note_reader(PyObject *read, PyObject *ref)
     Py_INCREF(readers);
     int failed = PyList_Append(readers, ref);
     Py_ssize_t length = PyList_GET_SIZE(readers);
-    if (!failed && length > limits.MOST_READERS && (length & (length - 1)) == 0) {     /* not at each new one of many */
-        PyObject *sifted = PyObject_CallOneArg(py.cut, readers);
-        failed = sifted == NULL ? -1 : 0;
-        Py_XDECREF(sifted);
-    }
+    if (!failed && length > limits.MOST_READERS && (length & (length - 1)) == 0)       /* not at each new one of many */
+        failed = told(PyObject_CallOneArg(py.cut, readers));
     Py_DECREF(readers);
     return failed;
 }
@@ -222,11 +219,8 @@ introduce(PyObject *node, PyObject *ref)
             failed = note_reader(AT(operand, L.storage), ref);
         else if (Py_TYPE(operand) == types.Node) {
             failed = note_reader(operand, ref);
-            if (!failed && got(operand, N.array) != Py_None) {
-                PyObject *late = PyObject_CallMethodOneArg(operand, text.read_late, ref);
-                Py_XDECREF(late);
-                failed = late == NULL ? -1 : 0;
-            }
+            if (!failed && got(operand, N.array) != Py_None)
+                failed = told(PyObject_CallMethodOneArg(operand, text.read_late, ref));
         }
     }
     Py_DECREF(operands);
@@ -273,12 +267,8 @@ note_waiting(PyObject *ref)
     if (PyList_GET_SIZE(waiting) >= waiting_most) {
         if (sift_waiting() < 0)
             return -1;
-        if (PyList_GET_SIZE(waiting) >= FEW_WAITING / 2) {
-            PyObject *looked = PyObject_CallNoArgs(py.note_many);
-            Py_XDECREF(looked);
-            if (looked == NULL)
-                return -1;
-        }
+        if (PyList_GET_SIZE(waiting) >= FEW_WAITING / 2 && told(PyObject_CallNoArgs(py.note_many)) < 0)
+            return -1;
     }
     return PyList_Append(waiting, ref);
 }
@@ -370,12 +360,8 @@ array_of(PyObject *node, PyObject *back)
         fill(storage, node);
     else if (note_waiting(home) < 0)
         goto end;
-    if (has_new_inputs(node)) {
-        PyObject *noted = PyObject_CallOneArg(py.note_large, node);
-        Py_XDECREF(noted);
-        if (noted == NULL)
-            goto end;
-    }
+    if (has_new_inputs(node) && told(PyObject_CallOneArg(py.note_large, node)) < 0)
+        goto end;
     if (back != Py_None)
         Py_SETREF(meta, PyObject_CallMethodOneArg(meta, text.transpose, back));
     if (meta != NULL)

@@ -60,18 +60,14 @@ is_packed(const Py_buffer *buffer, int fortran)
 static int
 is_sole(PyObject *device)
 {
-    PyObject *several = PyObject_GetAttr(device, text.several);
-    Py_XDECREF(several);
-    return several == NULL ? -1 : several == Py_False;
+    return is_set_to(device, text.several, Py_False);
 }
 
 /* The same, where something is made or computed: the current device is looked at. */
 static int
 is_alone(PyObject *device)
 {
-    PyObject *spread = PyObject_GetAttr(device, text.spread);
-    Py_XDECREF(spread);
-    return spread == NULL ? -1 : spread == Py_False;
+    return is_set_to(device, text.spread, Py_False);
 }
 
 /* Whether the elements of a buffer lie in memory one after the other, in some order of its axes. */
@@ -520,12 +516,8 @@ see(PyObject *x, Seen *s)
             s->lies = PyLong_FromLong(AS_RECORDED);
             return s->lies == NULL ? FAILED : WHOLE;
         }
-        if (got(x, V.array) == Py_None) {       /* computed since: from here on it has its array */
-            PyObject *array = PyObject_CallOneArg(py.device_of, x);
-            Py_XDECREF(array);
-            if (array == NULL)
-                return FAILED;
-        }
+        if (got(x, V.array) == Py_None && told(PyObject_CallOneArg(py.device_of, x)) < 0)   /* computed since: now it has its array */
+            return FAILED;
         if (got(x, V.array) == Py_None || got(storage, S.clean) != Py_True)
             return NONE;
         return see_view(x, storage, s, got(x, V.array), Py_None, 1);
@@ -544,12 +536,11 @@ static PyObject *
 kind_of_power(const Seen *exponent)
 {
     static const char *const kinds[] = {"any", "two", "negative"};
-    PyObject *two = PyLong_FromLong(2), *zero = PyLong_FromLong(0);
-    int is_two = two == NULL || zero == NULL ? -1 : PyObject_RichCompareBool(exponent->number, two, Py_EQ), is_less = 0;
+    PyObject *two = PyLong_FromLong(2);
+    int is_two = two == NULL ? -1 : PyObject_RichCompareBool(exponent->number, two, Py_EQ), is_less = 0;
     if (is_two == 0 && !PyComplex_Check(exponent->number))
         is_less = PyObject_RichCompareBool(exponent->number, zero, Py_LT);
     Py_XDECREF(two);
-    Py_XDECREF(zero);
     return is_two < 0 || is_less < 0 ? NULL : PyUnicode_InternFromString(kinds[is_two ? 1 : is_less ? 2 : 0]);
 }
 
@@ -723,8 +714,7 @@ key_of_call(PyObject *ufunc, const Seen *given, Py_ssize_t count, PyObject *writ
 static Py_ssize_t
 least_bytes(PyObject **kept)
 {
-    PyObject *options = options_here(), *value = options == NULL ? NULL : PyObject_GetAttr(options, text.defer_from);
-    Py_XDECREF(options);
+    PyObject *value = option_here(text.defer_from);
     if (value == NULL)
         return -2;
     *kept = value;
@@ -752,14 +742,12 @@ told_of_errors(void)
         Py_DECREF(settings);
         return answered;
     }
-    PyObject *answer = PyObject_CallNoArgs(py.tells_of_errors);
-    int told = answer == NULL ? -1 : PyObject_IsTrue(answer);
-    Py_XDECREF(answer);
-    if (told < 0) {
+    const int answer = truth_of(PyObject_CallNoArgs(py.tells_of_errors));
+    if (answer < 0) {
         Py_DECREF(settings);
         return -1;
     }
-    answered = told;
+    answered = answer;
     Py_XSETREF(known, settings);
-    return told;
+    return answer;
 }

@@ -78,13 +78,9 @@ reach_of(PyObject *x, Reach *reach)
     if (Py_TYPE(storage) != types.Storage)
         return 0;
     Py_INCREF(storage);
-    if (got(storage, S.pending) != Py_None) {
-        PyObject *noted = PyObject_CallOneArg(py.note_range, x);
-        Py_XDECREF(noted);
-        if (noted == NULL) {
-            Py_DECREF(storage);
-            return -1;
-        }
+    if (got(storage, S.pending) != Py_None && told(PyObject_CallOneArg(py.note_range, x)) < 0) {
+        Py_DECREF(storage);
+        return -1;
     }
     if ((dtype = dtype_of_lazy(x)) != NULL && PyArray_DescrCheck(dtype) && strchr("iu", ((PyArray_Descr *)dtype)->kind) != NULL)
         known = find_reach(storage, dtype, reach);

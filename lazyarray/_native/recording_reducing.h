@@ -26,11 +26,9 @@ add_layout(PyObject *key, PyObject *array, int flat)
     PyObject *names[] = {text.shape, text.strides};
     int failed = 0;
     if (flat) {
-        PyObject *data = PyObject_GetAttr(array, text.data), *ptr = data == NULL ? NULL : PyObject_GetAttr(data, text.ptr);
-        PyObject *place = ptr == NULL ? NULL : PyLong_FromLong((long)(PyLong_AsUnsignedLongLongMask(ptr) % 16));
-        failed = place == NULL || PyErr_Occurred() || PyList_Append(key, place) < 0;
-        Py_XDECREF(data);
-        Py_XDECREF(ptr);
+        uint64_t address;
+        PyObject *place = address_of(array, text.data, text.ptr, &address) < 0 ? NULL : PyLong_FromLong((long)(address % 16));
+        failed = place == NULL || PyList_Append(key, place) < 0;
         Py_XDECREF(place);
     }
     for (int i = 0; !flat && !failed && i < 2; i++) {
@@ -47,19 +45,10 @@ lazy_result(PyObject *array, PyObject *entry, PyObject *device, PyObject *stream
 {
     PyObject *turned = PyTuple_GET_ITEM(entry, TURNED), *most = PyTuple_GET_ITEM(entry, GREATEST), *lazy = NULL;
     PyObject *seen = turned == Py_None ? Py_NewRef(array) : PyObject_CallMethodOneArg(array, text.transpose, turned);
-    PyObject *storage = seen == NULL ? NULL : made_storage(device, seen, stream, Py_None, Py_None);
-    PyObject *claimed = storage == NULL ? NULL : PyObject_CallMethodObjArgs(device, text.claim, seen, storage, NULL);
-    if (claimed != NULL)
-        lazy = PyTuple_GET_SIZE(PyTuple_GET_ITEM(entry, LENGTHS)) > 0 ? made_array(storage, Py_None, seen, Py_None)
-                                                                      : made_scalar(storage, seen, Py_None);
-    if (lazy != NULL && most != Py_None) {
-        PyObject *noted = PyObject_CallFunctionObjArgs(py.note_greatest, lazy, most, NULL);
-        if (noted == NULL)
-            Py_CLEAR(lazy);
-        Py_XDECREF(noted);
-    }
-    Py_XDECREF(claimed);
-    Py_XDECREF(storage);
+    if (seen != NULL)
+        lazy = lazy_of_new(seen, device, stream, PyTuple_GET_SIZE(PyTuple_GET_ITEM(entry, LENGTHS)) == 0);
+    if (lazy != NULL && most != Py_None && told(PyObject_CallFunctionObjArgs(py.note_greatest, lazy, most, NULL)) < 0)
+        Py_CLEAR(lazy);
     Py_XDECREF(seen);
     return lazy;
 }

@@ -115,26 +115,30 @@ positions_in(PyObject *item)
     return array != NULL ? array : PyErr_Occurred() ? NULL : Py_NewRef(item);
 }
 
-/* An index with such vectors in place of its lists: a new reference; NULL: an error. */
+/* An index with what `becomes` gives, a new reference, in place of each of its items: a new reference; NULL: an error. */
 static PyObject *
-without_lists(PyObject *index)
+index_of(PyObject *index, PyObject *(*becomes)(PyObject *item))
 {
     if (!PyTuple_CheckExact(index))
-        return positions_in(index);
-    Py_ssize_t lists = 0;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); i++)
-        lists += PyList_CheckExact(PyTuple_GET_ITEM(index, i));
-    PyObject *plain = lists == 0 ? Py_NewRef(index) : hidden(PyTuple_New(PyTuple_GET_SIZE(index)));
-    for (Py_ssize_t i = 0; lists > 0 && plain != NULL && i < PyTuple_GET_SIZE(index); i++) {
-        PyObject *item = positions_in(PyTuple_GET_ITEM(index, i));
-        if (item == NULL)
-            Py_CLEAR(plain);
+        return becomes(index);
+    const Py_ssize_t count = PyTuple_GET_SIZE(index);
+    PyObject *made = NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PyTuple_GET_ITEM(index, i), *other = becomes(item);
+        if (other != NULL && other != item && made == NULL && (made = hidden(PyTuple_New(count))) != NULL)
+            for (Py_ssize_t k = 0; k < count; k++)
+                PyTuple_SET_ITEM(made, k, Py_NewRef(PyTuple_GET_ITEM(index, k)));
+        if (other == NULL || (other != item && made == NULL)) {
+            Py_XDECREF(other);
+            Py_XDECREF(made);
+            return NULL;
+        }
+        if (made != NULL)
+            Py_SETREF(((PyTupleObject *)made)->ob_item[i], other);
         else
-            PyTuple_SET_ITEM(plain, i, item);
+            Py_DECREF(other);
     }
-    if (lists > 0 && plain != NULL)
-        shown(plain);
-    return plain;
+    return made == NULL ? Py_NewRef(index) : shown(made);
 }
 
 /* From the lowest to the highest position so many numbers are marked at most, to find out whether one comes twice. */
@@ -237,10 +241,7 @@ look_at(PyArrayObject *array)
 static int
 are_unchecked(void)
 {
-    PyObject *options = options_here(), *wanted = options == NULL ? NULL : PyObject_GetAttr(options, text.check_indices);
-    const int checked = wanted == NULL ? -1 : PyObject_IsTrue(wanted);
-    Py_XDECREF(options);
-    Py_XDECREF(wanted);
+    const int checked = truth_of(option_here(text.check_indices));
     return checked < 0 ? -1 : !checked;
 }
 
@@ -580,12 +581,9 @@ rows_of_index(PyObject *x, PyObject *index)
     const int one = Py_TYPE(along.index[0]) == types.LazyScalar;
     if (one && PyArray_NDIM((PyArrayObject *)meta) > 1)     /* it is a view then */
         goto end;
-    if (counts && got(storage, S.pending) != Py_None) {     /* how far it reaches: it does not know later */
-        PyObject *noted = PyObject_CallOneArg(py.note_range, x);
-        Py_XDECREF(noted);
-        if (noted == NULL)
-            goto end;
-    }
+    if (counts && got(storage, S.pending) != Py_None        /* how far it reaches: it does not know later */
+            && told(PyObject_CallOneArg(py.note_range, x)) < 0)
+        goto end;
     int within = (stream = PyObject_CallMethodNoArgs(device, text.stream)) == NULL ? -1
         : are_within(&along, (PyArrayObject *)meta, &distinct, 0);
     const int recordable = !one && along.part == NULL && along.axis == 0;
@@ -641,7 +639,7 @@ end:
 static PyObject *
 rows_taken(PyObject *x, PyObject *index)
 {
-    PyObject *plain = without_lists(index), *result = plain == NULL ? NULL : rows_of_index(x, plain);
+    PyObject *plain = index_of(index, positions_in), *result = plain == NULL ? NULL : rows_of_index(x, plain);
     Py_XDECREF(plain);
     return result;
 }
@@ -915,7 +913,7 @@ for each position: 1 or 0; -1: an error. */
 static int
 rows_written(PyObject *x, PyObject *index, PyObject *value, PyObject *ufunc)
 {
-    PyObject *plain = without_lists(index);
+    PyObject *plain = index_of(index, positions_in);
     const int done = plain == NULL ? -1 : rows_put(x, plain, value, ufunc);
     Py_XDECREF(plain);
     return done;

@@ -234,15 +234,10 @@ is_read(PyObject *storage)
 static int
 is_whole(PyObject *meta, PyObject *storage)
 {
-    PyObject *root = got(storage, S.root_view);
     if (meta == NULL || !PyArray_Check(meta) || !(PyArray_FLAGS((PyArrayObject *)meta) & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS)))
         return 0;
-    if (PyArray_Check(root))
-        return PyArray_NBYTES((PyArrayObject *)meta) == PyArray_NBYTES((PyArrayObject *)root);
-    PyObject *nbytes = PyObject_GetAttr(storage, text._nbytes);     /* of one that was made on the host */
-    int whole = nbytes == NULL ? -1 : PyLong_Check(nbytes) && PyLong_AsSsize_t(nbytes) == PyArray_NBYTES((PyArrayObject *)meta);
-    Py_XDECREF(nbytes);
-    return whole;
+    const Py_ssize_t nbytes = bytes_of_storage(storage);
+    return nbytes < 0 && PyErr_Occurred() ? -1 : nbytes == PyArray_NBYTES((PyArrayObject *)meta);
 }
 
 /* Let an array be nothing but its ndarray again, if it was fetched for the host to go on with it and nobody else knows of its storage: what

@@ -1,5 +1,6 @@
 /* What `_native/recording.c` knows of the Python modules, each thing by its name there: `graph/record/ufunc.py` hands over
    classes, objects and limits; where the slots of the classes are is asked of these. */
+#include "address.h"
 #include "slots.h"
 
 typedef PyTypeObject *Type;
@@ -13,10 +14,10 @@ typedef PyObject *Object;
     refused, entries, entry_of, after, given, weak, loops, of_new_memory, device_operand, reductions, reducing, reduction_of, note_greatest, norm, \
     direct, operators, powers, power, overlap, seeing, all_ended, bounds_of, with_bounds, order_of_rows, note_range, note_computed, keep_range, range_of, cast, casts, takes, take_of, getitem, uploaded, fetch_taken, fetch_run, give_to_host, threads_started, own_threads, arange, empty, zeros, full, full_like, zeros_like, ones_like, add, maximum, minimum, addend
 #define LIMITS MOST_STEPS, MOST_READERS, LONG, LONGEST, SMALL, LARGE, LARGE_RESULT, ORIGIN, WIDE, TAKEN, ON_BOTH
-#define TEXTS defer_from, default_options, view, append, stream, shape, size, dtype, compute, order, kernel, value, \
+#define TEXTS defer_from, default_options, view, stream, shape, size, dtype, compute, order, kernel, value, \
     flat, strided, table, nbytes, _nbytes, strides, several, spread, read_late, transpose, usable, _current, lazy, _process, out, at, outer, reduceat, overwrite_input, where, \
     __call__, __get__, __doc__, __wrapped__, acquire, ranges, mirror, device_only, joined, lock, _lock, reads, writes, written, \
-    device_view, assign, failed, data, ptr, _self_storage, _self_meta, launch, prepare, join_all, _c_contiguous, _f_contiguous, ndim, root, claim, xp, array_type, type, refusal, compacts, _block, block, axis, keepdims, has_own_memory, facts, bounds, distinct, takings, looked, derived, asked, take_at, put_at, ufunc_at, numbered, positions, are_apart, small_on_host, check_indices, taken, astype, reshape, fetched, host_dirty, sending, incoming
+    device_view, assign, failed, data, ptr, _self_storage, _self_meta, launch, prepare, join_all, _c_contiguous, _f_contiguous, ndim, claim, xp, array_type, type, refusal, compacts, _block, block, axis, keepdims, has_own_memory, facts, bounds, distinct, takings, looked, derived, asked, take_at, put_at, ufunc_at, numbered, positions, are_apart, small_on_host, check_indices, taken, astype, reshape, fetched, host_dirty, sending, incoming
 
 static struct { Type TYPES; } types;
 static struct { Object OBJECTS; } py;
@@ -135,13 +136,27 @@ bind(PyObject *Py_UNUSED(module), PyObject *given)
     Py_RETURN_NONE;
 }
 
+/* A setting in force here: a new reference. */
+static PyObject *
+option_here(PyObject *name)
+{
+    PyObject *options = options_here(), *value = options == NULL ? NULL : PyObject_GetAttr(options, name);
+    Py_XDECREF(options);
+    return value;
+}
+
 /* A method without arguments, for what it does; -1: an error. */
 static int
 done(PyObject *object, PyObject *name)
 {
-    PyObject *result = PyObject_CallMethodNoArgs(object, name);
-    Py_XDECREF(result);
-    return result == NULL ? -1 : 0;
+    return told(PyObject_CallMethodNoArgs(object, name));
+}
+
+/* Whether an attribute is this object; -1: an error. */
+static int
+is_set_to(PyObject *object, PyObject *name, PyObject *value)
+{
+    return is_given(PyObject_GetAttr(object, name), value);
 }
 
 /* What a weak reference is to: a new reference; NULL if it has gone. */

@@ -87,10 +87,8 @@ shape_asked_for(PyObject *given, PyObject *prototype, Py_ssize_t *size)
 static PyObject *
 made_small(PyObject *func, PyObject *args, PyObject *kwargs)
 {
-    PyObject *options = options_here(), *wanted = options == NULL ? NULL : PyObject_GetAttr(options, text.small_on_host), *array, *lazy;
-    const int stays = wanted == NULL ? -1 : PyObject_IsTrue(wanted);
-    Py_XDECREF(options);
-    Py_XDECREF(wanted);
+    PyObject *array, *lazy;
+    const int stays = truth_of(option_here(text.small_on_host));
     /* Zeros need not be sent to the device. Who writes to them pays for the memory, as in ``np.empty``. */
     if (stays <= 0 || (array = PyObject_Call(func == py.empty ? py.zeros : func, args, kwargs)) == NULL)
         return NULL;
@@ -99,19 +97,6 @@ made_small(PyObject *func, PyObject *args, PyObject *kwargs)
     if (lazy == Py_None)
         Py_CLEAR(lazy);
     return lazy;
-}
-
-/* What is known of ``arange``: where it begins and ends, and that no two elements are equal. */
-static int
-note_series(PyObject *x, PyObject *dtype, Py_ssize_t first, Py_ssize_t size)
-{
-    PyObject *storage = got(x, X.storage), *writes = PyObject_GetAttr(storage, text.writes), *facts;
-    facts = writes == NULL ? NULL : Py_BuildValue("(O{O(nnO)OO})", writes, text.bounds, first, first + size - 1, dtype,
-                                                  text.distinct, Py_True);
-    const int failed = facts == NULL || PyObject_SetAttr(storage, text.facts, facts) < 0;
-    Py_XDECREF(facts);
-    Py_XDECREF(writes);
-    return failed ? -1 : 0;
 }
 
 static PyObject *sourced(PyObject *module, PyObject *const *given, Py_ssize_t nargs);
@@ -142,7 +127,7 @@ series_from(PyObject *func, PyObject *args, PyObject *kwargs)
     Py_DECREF(whole);
     if (result != NULL && Py_TYPE(result) == types.LazyNdarray && Py_TYPE(got(result, X.storage)) == types.Storage) {
         PyObject *dtype = dtype_of_lazy(result);
-        const int noted = dtype == NULL ? -1 : note_series(result, dtype, start, size);
+        const int noted = dtype == NULL ? -1 : note_bounds(got(result, X.storage), start, start + size - 1, dtype, text.distinct);
         Py_XDECREF(dtype);
         if (noted < 0)
             Py_CLEAR(result);
@@ -194,7 +179,8 @@ sourced(PyObject *Py_UNUSED(module), PyObject *const *given, Py_ssize_t nargs)
         goto end;
     const Form form = {shape, Py_False, count, got(step, P.output)};
     if ((node = made_node(device, step, operands, &form, 1, no_arguments, Py_False)) != NULL
-            && (result = array_of(node, Py_None)) != NULL && kind == OF_COUNT && note_series(result, got(step, P.output), 0, size) < 0)
+            && (result = array_of(node, Py_None)) != NULL && kind == OF_COUNT
+            && note_bounds(got(result, X.storage), 0, size - 1, got(step, P.output), text.distinct) < 0)
         Py_CLEAR(result);
 end:
     Py_XDECREF(prototype);

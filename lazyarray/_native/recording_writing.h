@@ -13,15 +13,6 @@ enum { NOT_WRITTEN, WRITTEN, LEFT };    /* LEFT: nothing was done, for it would 
 is known (`reaches`), how far its integers reach then. */
 typedef struct { PyObject *storage, *meta, *stream, *writes, *lock; int reaches; Reach reach; } Place;
 
-/* Whether an attribute is this object; -1: an error. */
-static int
-is_set_to(PyObject *object, PyObject *name, PyObject *value)
-{
-    PyObject *found = PyObject_GetAttr(object, name);
-    Py_XDECREF(found);
-    return found == NULL ? -1 : found == value;
-}
-
 /* Whether attributes of two objects are equal: 1 or 0; -1: an error. */
 static int
 is_alike(PyObject *one, PyObject *name, PyObject *other, PyObject *others_name)
@@ -54,10 +45,7 @@ is_in_order(PyObject *storage)
     int ours = is_ours(storage);
     if (ours != 0 || got(storage, S.foreign) != Py_False)
         return ours;
-    PyObject *ended = PyObject_CallOneArg(py.all_ended, storage);   /* a holder is gone: it is forgotten */
-    int free = ended == NULL ? -1 : ended == Py_True;
-    Py_XDECREF(ended);
-    return free;
+    return is_given(PyObject_CallOneArg(py.all_ended, storage), Py_True);   /* a holder is gone: it is forgotten */
 }
 
 /* Whether the bytes are current on the device alone, were written on this stream, and no other stream uses them; -1: an error. */
@@ -274,15 +262,14 @@ keep_reach(Place *place, PyObject *value)
     return known < 0 ? -1 : 0;
 }
 
-/* This is what is known of the storage from now on, which was written; -1: an error. */
+/* From now on nothing is known of a storage but how far its integers reach, and what `more` names, if it is not NULL; -1: an error. */
 static int
-note_reach(const Place *place)
+note_bounds(PyObject *storage, Py_ssize_t low, Py_ssize_t high, PyObject *dtype, PyObject *more)
 {
-    PyObject *writes = PyObject_GetAttr(place->storage, text.writes), *facts = writes == NULL ? NULL : Py_BuildValue(
-        "(O{O:(nnO)})", writes, text.bounds, place->reach.low, place->reach.high, PyArray_DESCR((PyArrayObject *)place->meta));
-    const int failed = facts == NULL
-        || (place->reach.asked && PyDict_SetItem(PyTuple_GET_ITEM(facts, 1), text.derived, Py_True) < 0)
-        || PyObject_SetAttr(place->storage, text.facts, facts) < 0;
+    PyObject *writes = PyObject_GetAttr(storage, text.writes);
+    PyObject *facts = writes == NULL ? NULL : Py_BuildValue("(O{O:(nnO)})", writes, text.bounds, low, high, dtype);
+    const int failed = facts == NULL || (more != NULL && PyDict_SetItem(PyTuple_GET_ITEM(facts, 1), more, Py_True) < 0)
+        || PyObject_SetAttr(storage, text.facts, facts) < 0;
     Py_XDECREF(facts);
     Py_XDECREF(writes);
     return failed ? -1 : 0;
@@ -306,13 +293,11 @@ note_written(Place *place)
         if (!partners)
             put(storage, S.clean, Py_True);     /* as before: nothing but this write was under way */
     }
-    if (!failed && alone == 0) {    /* bytes of it are, or were, on the host */
-        PyObject *done = PyObject_CallMethodOneArg(storage, text.written, place->meta);
-        failed = done == NULL;
-        Py_XDECREF(done);
-    }
+    if (!failed && alone == 0)      /* bytes of it are, or were, on the host */
+        failed = told(PyObject_CallMethodOneArg(storage, text.written, place->meta)) < 0;
     if (place->reaches && !failed && kind == NULL)
-        failed = note_reach(place) < 0;
+        failed = note_bounds(storage, place->reach.low, place->reach.high, (PyObject *)PyArray_DESCR((PyArrayObject *)place->meta),
+                             place->reach.asked ? text.derived : NULL) < 0;
     Py_XDECREF(writes);
     Py_XDECREF(more);
     if (kind != NULL || !failed)
@@ -351,12 +336,8 @@ write_to(Place *place, PyObject *target, PyObject *work, PyObject *value)
     put(storage, S.clean, Py_False);    /* before the look at who reads it: who comes later waits until it is written */
     if (join_readers(storage) < 0)
         goto end;
-    if (got(storage, S.readers) != Py_None) {
-        PyObject *changed = PyObject_CallOneArg(py.changing, storage);
-        if (changed == NULL)
-            goto end;
-        Py_DECREF(changed);
-    }
+    if (got(storage, S.readers) != Py_None && told(PyObject_CallOneArg(py.changing, storage)) < 0)
+        goto end;
     if (work != NULL && PyTuple_CheckExact(work) && PyTuple_GET_SIZE(work) == 5)
         done = PyObject_CallMethodObjArgs(device, text.ufunc_at, PyTuple_GET_ITEM(work, 0), target, PyTuple_GET_ITEM(work, 1),
                                           PyTuple_GET_ITEM(work, 2), PyTuple_GET_ITEM(work, 3), PyTuple_GET_ITEM(work, 4), NULL);
@@ -410,24 +391,15 @@ is_read_elsewhere(const Chain *chain, PyObject *readers)
 static int
 is_same_place(PyObject *one, PyObject *other)
 {
-    uint64_t addresses[2];
-    PyObject *const arrays[] = {one, other};
+    uint64_t first, second;
     int alike = is_alike(one, text.shape, other, text.shape);
     if (alike > 0)
         alike = is_alike(one, text.strides, other, text.strides);
     if (alike <= 0)
         return alike;
-    for (int i = 0; i < 2; i++) {
-        PyObject *data = PyObject_GetAttr(arrays[i], text.data), *ptr = data == NULL ? NULL : PyObject_GetAttr(data, text.ptr);
-        Py_XDECREF(data);
-        if (ptr == NULL)
-            return -1;
-        addresses[i] = PyLong_AsUnsignedLongLong(ptr);
-        Py_DECREF(ptr);
-        if (addresses[i] == (uint64_t)-1 && PyErr_Occurred())
-            return -1;
-    }
-    return addresses[0] == addresses[1];
+    if (address_of(one, text.data, text.ptr, &first) < 0 || address_of(other, text.data, text.ptr, &second) < 0)
+        return -1;
+    return first == second;
 }
 
 /* Whether each thread of a kernel reads no element of what is written but its own; -1: an error. */
@@ -440,11 +412,8 @@ reads_its_own(const Chain *chain, PyObject *storage, PyObject *target)
                 && (Py_TYPE(source) != types.Leaf || got(source, L.storage) != storage)))
             continue;
         int own = chain->mode[i] == text.table ? 0 : is_same_place(array, target);     /* elements anywhere of that */
-        if (own == 0) {
-            PyObject *apart = PyObject_CallMethodObjArgs(got(storage, S.device), text.are_apart, array, target, NULL);
-            own = apart == NULL ? -1 : PyObject_IsTrue(apart);
-            Py_XDECREF(apart);
-        }
+        if (own == 0)
+            own = truth_of(PyObject_CallMethodObjArgs(got(storage, S.device), text.are_apart, array, target, NULL));
         if (own <= 0)
             return own;
     }
@@ -465,16 +434,12 @@ launch_into(PyObject *kernel, PyObject *arguments, PyObject *shape, PyObject *fo
             done = 1;
         else if (PyTuple_CheckExact(found) && PyTuple_GET_SIZE(found) == 4) {
             /* A simulated device: a function in C, where it writes to, what it writes, and the other outputs. */
-            PyObject *written = PyObject_CallFunctionObjArgs(PyTuple_GET_ITEM(found, 0), PyTuple_GET_ITEM(found, 1),
-                                                             PyTuple_GET_ITEM(found, 2), NULL);
-            done = written == NULL ? -1 : 1;
-            Py_XDECREF(written);
+            done = told(PyObject_CallFunctionObjArgs(PyTuple_GET_ITEM(found, 0), PyTuple_GET_ITEM(found, 1),
+                                                     PyTuple_GET_ITEM(found, 2), NULL)) < 0 ? -1 : 1;
             Py_SETREF(found, Py_NewRef(PyTuple_GET_ITEM(found, 3)));
         }
         else if (turn == 0) {
-            PyObject *ready = PyObject_CallMethodObjArgs(kernel, text.prepare, arguments, shape, fortran, NULL);
-            int possible = ready == NULL ? -1 : PyObject_IsTrue(ready);
-            Py_XDECREF(ready);
+            int possible = truth_of(PyObject_CallMethodObjArgs(kernel, text.prepare, arguments, shape, fortran, NULL));
             if (possible <= 0) {
                 done = possible;
                 break;
@@ -840,29 +805,23 @@ part_of(PyObject *meta, PyObject *index)
 {
     PyObject *plain = NULL, *part = NULL;
     int sees = 0;
-    if (PyTuple_CheckExact(index)) {
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); i++) {
-            if (!is_plain_item(PyTuple_GET_ITEM(index, i)))
-                return NULL;
-            sees |= PyTuple_GET_ITEM(index, i) == Py_Ellipsis;
-        }
-        if (sees)
-            plain = Py_NewRef(index);
-        else if ((plain = PyTuple_New(PyTuple_GET_SIZE(index) + 1)) != NULL) {
-            for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); i++)
-                PyTuple_SET_ITEM(plain, i, Py_NewRef(PyTuple_GET_ITEM(index, i)));
-            PyTuple_SET_ITEM(plain, PyTuple_GET_SIZE(index), Py_NewRef(Py_Ellipsis));
-        }
-    }
-    else {
+    if (!PyTuple_CheckExact(index)) {
         PyObject *one = PyTuple_Pack(1, index);
-        part = one == NULL || index == Py_Ellipsis ? NULL : part_of(meta, one);
-        if (index == Py_Ellipsis)
-            part = PyObject_GetItem(meta, index);
+        part = one == NULL ? NULL : part_of(meta, one);
         Py_XDECREF(one);
-        if (part == NULL && PyErr_ExceptionMatches(PyExc_IndexError))
-            PyErr_Clear();
         return part;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); i++) {
+        if (!is_plain_item(PyTuple_GET_ITEM(index, i)))
+            return NULL;
+        sees |= PyTuple_GET_ITEM(index, i) == Py_Ellipsis;
+    }
+    if (sees)
+        plain = Py_NewRef(index);
+    else if ((plain = PyTuple_New(PyTuple_GET_SIZE(index) + 1)) != NULL) {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); i++)
+            PyTuple_SET_ITEM(plain, i, Py_NewRef(PyTuple_GET_ITEM(index, i)));
+        PyTuple_SET_ITEM(plain, PyTuple_GET_SIZE(index), Py_NewRef(Py_Ellipsis));
     }
     part = plain == NULL ? NULL : PyObject_GetItem(meta, plain);
     Py_XDECREF(plain);

@@ -13,6 +13,31 @@ mistaken(const char *what)
     return NULL;
 }
 
+/* Whether what was called for what it does has done it: 0; -1: an error. The result is given away. */
+static inline int
+told(PyObject *result)
+{
+    Py_XDECREF(result);
+    return result == NULL ? -1 : 0;
+}
+
+/* An answer as 1 or 0; -1: an error. It is given away. */
+static inline int
+truth_of(PyObject *answer)
+{
+    const int truth = answer == NULL ? -1 : PyObject_IsTrue(answer);
+    Py_XDECREF(answer);
+    return truth;
+}
+
+/* Whether an answer is this object, which others hold, too: 1 or 0; -1: an error. It is given away. */
+static inline int
+is_given(PyObject *answer, PyObject *value)
+{
+    Py_XDECREF(answer);
+    return answer == NULL ? -1 : answer == value;
+}
+
 /* A new tuple or list that is about to be filled: if Python code runs meanwhile, or the collector, whoever walks the collector's objects
 does not find it before it is `shown`. */
 static inline PyObject *

@@ -8,6 +8,8 @@ CUDA is not needed to compile this: the driver's functions are called through th
 #include <stdint.h>
 #include <string.h>
 
+#include "address.h"
+
 typedef int (*copier)(void *, uint64_t, size_t, void *);
 typedef int (*waiter)(void *);
 
@@ -34,18 +36,6 @@ typedef struct { PyObject *stream; void *handle; Room room; size_t nbytes; } Fet
 static PyObject *text_data, *text_ptr, *text_nbytes;
 static PyTypeObject *copy_type;
 
-/* An integer attribute. */
-static int
-number_at(PyObject *object, PyObject *name, uint64_t *found)
-{
-    PyObject *value = PyObject_GetAttr(object, name);
-    if (value == NULL)
-        return -1;
-    *found = PyLong_AsUnsignedLongLong(value);
-    Py_DECREF(value);
-    return *found == (uint64_t)-1 && PyErr_Occurred() ? -1 : 0;
-}
-
 static void
 give_back(Fetcher *self, Room room)
 {
@@ -61,10 +51,7 @@ static int
 fetch_begun(Fetcher *self, PyObject *array, size_t nbytes, PyObject *stream, Fetch *fetch)
 {
     uint64_t source, address, handle;
-    PyObject *data = PyObject_GetAttr(array, text_data);
-    int failed = data == NULL || number_at(data, text_ptr, &source) < 0 || number_at(stream, text_ptr, &handle) < 0;
-    Py_XDECREF(data);
-    if (failed)
+    if (address_of(array, text_data, text_ptr, &source) < 0 || address_of(stream, text_ptr, NULL, &handle) < 0)
         return -1;
     if (self->closed || handle == PER_THREAD || nbytes == 0 || nbytes > (size_t)self->most)
         return 0;
@@ -72,7 +59,7 @@ fetch_begun(Fetcher *self, PyObject *array, size_t nbytes, PyObject *stream, Fet
         fetch->room = self->rooms[--self->count];
     else {
         PyObject *memory = PyObject_CallFunction(self->alloc, "n", self->most);
-        if (memory == NULL || number_at(memory, text_ptr, &address) < 0) {
+        if (memory == NULL || address_of(memory, text_ptr, NULL, &address) < 0) {
             Py_XDECREF(memory);
             return -1;
         }
@@ -159,7 +146,7 @@ fetcher_begin(Fetcher *self, PyObject *array)
         return NULL;
     }
     copy->fetcher = NULL;
-    int begun = number_at(array, text_nbytes, &nbytes);
+    int begun = address_of(array, text_nbytes, NULL, &nbytes);
     if (begun == 0)
         begun = fetch_begun(self, array, nbytes, stream, &copy->fetch);
     Py_DECREF(stream);

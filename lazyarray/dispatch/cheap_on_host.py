@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..functions.adapters import fourier
 from ..functions.views import VIEWS
 
 __all__ = ["COSTLY", "COSTS", "cost_of"]
@@ -62,11 +63,10 @@ _LONG_FUNCTIONS = (
     "histogram2d histogramdd "
     "sort argsort unique unique_all unique_counts unique_inverse unique_values union1d intersect1d setdiff1d setxor1d "
     "cov corrcoef unwrap angle fmod nextafter")
-_TRANSFORMS = "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn"
 
 #: Function -> by what the most bytes are divided: 1 for what takes about as long for each element as an addition.
 COSTS: dict[Callable[..., Any], int] = {
-    **dict.fromkeys((*_named(np, _MODERATE_FUNCTIONS), *_named(np.fft, _TRANSFORMS), *_named(operator, "pow ipow"),
+    **dict.fromkeys((*_named(np, _MODERATE_FUNCTIONS), *fourier.ADAPTED, *_named(operator, "pow ipow"),
                      *_named(np.ndarray, "cumsum cumprod")), _MODERATE),
     **dict.fromkeys((*_named(np, _LONG_FUNCTIONS), *_named(np.ndarray, "partition argpartition sort argsort")), _LONG),
     **dict.fromkeys((

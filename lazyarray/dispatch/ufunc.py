@@ -141,7 +141,7 @@ def _wraps(kind: type, inputs: tuple[Any, ...]) -> bool:
 
 # -- the quick way: lazy arrays and Python numbers, nothing else ---------------------------------
 
-def _not_here(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
+def _not_here(*args: Any) -> None:
     return None
 
 
@@ -178,13 +178,9 @@ def _contracted_into(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, 
     return True
 
 
-def _not_updated(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> None:
-    return None
-
-
 #: Writes the result of a plain call into an array, by the kernel that computes it, and gives the array, or None.
 updated: Callable[[np.ufunc, tuple[Any, ...], Any], Any] = (
-    _not_updated if _native.recording is None else _native.recording.updated)
+    _not_here if _native.recording is None else _native.recording.updated)
 
 
 def for_native() -> dict[str, Any]:

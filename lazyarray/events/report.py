@@ -156,8 +156,8 @@ def _few(texts: list[str]) -> str:
     return "; ".join(texts[:3]) + (f"; and {len(texts) - 3} more" if len(texts) > 3 else "")
 
 
-def _short(text: str, length: int = 60) -> str:
-    return text if len(text) <= length else text[: length - 3] + "..."
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _why(event: Event) -> str:

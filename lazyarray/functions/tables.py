@@ -21,6 +21,7 @@ import numpy as np
 
 from . import metadata, numpy_code, views
 from .adapters import ADAPTED as _ADAPTED
+from .adapters import fourier
 from .adapters import ufunc as _ufunc_adapters
 from .adapters.common import newest
 
@@ -134,8 +135,7 @@ WRITES = _Writes({
         "cumulative_sum cumulative_prod nancumsum nancumprod take choose compress clip round around fix isposinf "
         "isneginf dot outer einsum trace concatenate stack busday_count busday_offset is_busday"), _OUT),
     **dict.fromkeys(_named("multi_dot", np.linalg), _OUT),
-    **dict.fromkeys(_named(
-        "fft ifft rfft irfft hfft ihfft fft2 ifft2 fftn ifftn rfft2 irfft2 rfftn irfftn", np.fft), _OUT),
+    **dict.fromkeys(fourier.ADAPTED, _OUT),
     np.copyto: ("dst",), np.place: ("arr",), np.put: ("a",), np.putmask: ("a",), np.put_along_axis: ("arr",),
     np.fill_diagonal: ("a",), np.nan_to_num: ("x",),
     np.apply_along_axis: ("arr",),      # by the function that it calls
@@ -154,8 +154,7 @@ ARRAY_0D: frozenset[_Function] = frozenset({
 #: Those of "narrower" compute in a wider one.
 OUT_CASTS: dict[_Function, str] = {
     **dict.fromkeys(_named("all any isposinf isneginf"), "unsafe"),
-    **dict.fromkeys(_named(
-        "fft ifft rfft irfft hfft ihfft fft2 ifft2 fftn ifftn rfft2 irfft2 rfftn irfftn", np.fft), "narrower"),
+    **dict.fromkeys(fourier.ADAPTED, "narrower"),
 }
 
 #: Functions that keep in `out` what they add up.

@@ -40,11 +40,11 @@ class Rule:
 
     __slots__ = ("step", "casts", "scalars", "choose", "itemsize", "program", "kernel", "launch")
 
-    def __init__(self, step: Step, casts: tuple[Step | None, ...] | None, choose: Any = None) -> None:
-        self.step, self.casts, self.choose = step, casts, choose
+    def __init__(self, step: Step, casts: tuple[Step | None, ...] | None) -> None:
+        self.step, self.casts = step, casts
         self.scalars = tuple([d.type for d in step.inputs])
         self.itemsize = step.output.itemsize
-        self.program = self.kernel = self.launch = None     # type: Any
+        self.choose = self.program = self.kernel = self.launch = None     # type: Any
 
 
 #: (function, dtypes of the operands, or the type of a Python number) -> Rule or None.
@@ -84,8 +84,7 @@ def learn(device: Device, ufunc: np.ufunc, *kinds: Any) -> Rule | None:
     return _power(device, kinds, dtypes) if ufunc is np.power else _plain(device, ufunc, kinds, dtypes)
 
 
-def _plain(device: Device, ufunc: np.ufunc, kinds: tuple[Any, ...], dtypes: tuple[np.dtype, ...],
-           choose: Any = None) -> Rule | None:
+def _plain(device: Device, ufunc: np.ufunc, kinds: tuple[Any, ...], dtypes: tuple[np.dtype, ...]) -> Rule | None:
     name = _name(ufunc, dtypes)
     if name is None:
         return None
@@ -99,7 +98,7 @@ def _plain(device: Device, ufunc: np.ufunc, kinds: tuple[Any, ...], dtypes: tupl
     needed = casts(kinds, dtypes)
     if needed is None:
         return None
-    rule = Rule(step, needed or None, choose)
+    rule = Rule(step, needed or None)
     if int in kinds and dtypes[0].kind == "b":
         rule.scalars = tuple([_truth if k is int else d.type for k, d in zip(kinds, dtypes)])
     return rule
