@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from time import perf_counter
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from ...errors import LazyArrayError
 from ...events.callers import module_of
 from ..base import HERE, HOLDABLE, Device, Token, flat_bytes
 from ..operations import Factors, Selected
+from ..program import Program, reformed
 from . import dlpack
 from .array import SimulatedArray, fill_from_host, seen_by
 from .cuda import HOST_MEMORY, DeviceContext
@@ -45,9 +46,6 @@ from .hardware import (
 from .indexing import rows
 from .namespace import namespace
 from .random import generator_of
-
-if TYPE_CHECKING:
-    from ..program import Program
 
 _PACKAGE = __name__.rpartition(".")[0] + "."
 
@@ -120,11 +118,8 @@ class _Written:
                 raise RuntimeError("a kernel would read what it has written")
         *outputs, value = [one._view if type(one) is SimulatedArray else one
                            for one in self._program.run(arguments, (shape, fortran), namespace)]
-        flags = target.flags
-        if target.shape != shape or self._program.inputs[-1].mode == "flat" and not (
-                flags.f_contiguous if fortran else flags.c_contiguous):      # a kernel walks memory
-            flat = (target if flags.c_contiguous else target.T).reshape(-1)
-            target = flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
+        if target.shape != shape or self._program.inputs[-1].mode == "flat":     # a kernel walks memory
+            target = reformed(arguments[-1], shape, fortran)._view
         made = [wrap_new(np.array(np.broadcast_to(out, shape), order="F" if fortran else "C")) for out in outputs]
         return np.copyto, target, value, made
 

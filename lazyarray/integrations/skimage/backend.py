@@ -3,7 +3,7 @@
 scikit-image 0.26 asks an object, which it finds by the entry point ``skimage_backends``, before each call of a function
 that it dispatches. spatch, which may take that over, reads a TOML file instead; it finds it by the same entry point,
 ``lazyarray.integrations.skimage:backend.toml``: to Python the attribute ``toml`` of this module, to spatch the
-file ``backend.toml`` in this folder (``python -m lazyarray.integrations.skimage`` prints what it should hold).
+file ``backend.toml`` in this folder (``tests/tools/skimage_listing.py`` writes it).
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ...storage import handles
 from ..routing import router
 from ..routing.twin import Twin, table
 
-__all__ = ["Interface", "implementations", "information", "listing", "should_run", "toml"]
+__all__ = ["Interface", "implementations", "information", "should_run", "toml"]
 
 _ARRAYS_OF = frozenset({"cupy", "lazyarray"})
 """Packages that device arrays come from; only their types are looked at any closer."""
@@ -54,18 +54,13 @@ def _twin(name: str) -> Twin | None:
     return None if twin is None or twin.reason else twin
 
 
-def _names() -> list[str]:
-    """What scikit-image and spatch call the functions with a twin."""
-    return [f"{twin.module}:{twin.name}" for twin in table("skimage").values() if not twin.reason]
-
-
 # -- scikit-image 0.26 -------------------------------------------------------------------------
 
 def information() -> Any:
     """What scikit-image wants to know of this backend, as `BackendInformation` (its entry point for that)."""
     from skimage.util._backends import BackendInformation
 
-    return BackendInformation(_names())
+    return BackendInformation([f"{twin.module}:{twin.name}" for twin in table("skimage").values() if not twin.reason])
 
 
 @functools.cache
@@ -150,26 +145,5 @@ def _converted(value: Any, make: Callable[[Any], Any]) -> Any:
 
 
 implementations = _Module("skimage")
-
-
-def listing() -> str:
-    """What ``backend.toml`` holds."""
-    lines = [
-        "# Read by spatch. Written by `python -m lazyarray.integrations.skimage`, not by hand.",
-        'name = "lazyarray"',
-        'primary_types = ["lazyarray:LazyNdarray", "cupy:ndarray"]',
-        'secondary_types = ["numpy:ndarray", "lazyarray:LazyScalar"]',
-        "requires_opt_in = false",
-        "",
-        "[functions.defaults]",
-        f'should_run = "{__name__}:should_run"',
-        "uses_context = true",
-        'additional_docs = "Lazy and CuPy arrays stay on the GPU: cuCIM computes, and the result has their type."',
-    ]
-    for name in _names():
-        path = name.removeprefix("skimage.").replace(":", ".")
-        lines += ["", f'[functions."{name}"]', f'function = "{__name__}:implementations.{path}"']
-    return "\n".join(lines) + "\n"
-
 
 toml = Interface()
