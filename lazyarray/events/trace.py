@@ -66,9 +66,9 @@ def heard() -> bool:
     return bool(listeners.get() or _process)
 
 
-def forbidden(kind: Kind) -> bool:
-    """Whether `no_transfers` would say anything of a copy of this kind."""
-    return any(levels is not None and levels.get(kind, "allow") != "allow" for _, levels in _process + listeners.get())
+def forbidden(kind: Kind, said: tuple[Level, ...] = ("warn", "error")) -> bool:
+    """Whether `no_transfers` would say anything of a copy of this kind; or raise an error, if that is `said`."""
+    return any(levels is not None and levels.get(kind, "allow") in said for _, levels in _process + listeners.get())
 
 
 def begin(

@@ -168,6 +168,8 @@ def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool, later:
     """
     if storage.pending is not None:
         storage.fill()
+    if storage.mirror is not None and storage.mirror.lent and forbidden("materialise", ("error",)):
+        _refuse_refresh(storage, view)
     clean, storage.clean, storage.host = storage.clean, False, None
     whole = storage.mirror is not None and is_sent_whole(storage, view)
     if storage.readers:     # what is recorded from here on waits for this one to have written
@@ -182,6 +184,8 @@ def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool, later:
         settle_device(storage, span, view, "written on the device", later,
                       _exact(storage, view) if overwrite and storage.mirror is not None and not whole else Ranges.EMPTY,
                       looked=written is not None)
+        if storage.host_dirty and not overwrite:    # aliases wrote it while GPU code's writes were fetched (`distrust`)
+            later = later | storage.host_dirty & _exact(storage, view)
     storage.join_all()
     if storage.mirror is not None and storage.mirror.valid:     # last: the caller is sure to end the write
         if (whole or _is_unread(storage.mirror)) and not storage.mirror.lent and not storage.host_dirty:
@@ -189,6 +193,14 @@ def begin_write(storage: StorageState, view: np.ndarray, overwrite: bool, later:
         elif len(exact := _exact(storage, view)) <= FEW_RANGES or storage.mirror.guesses:
             storage.mirror.invalidate(exact - storage.host_dirty)
     return later
+
+
+def _refuse_refresh(storage: StorageState, view: np.ndarray) -> None:
+    """Raise what `no_transfers` raises of a copy that brings aliases up to date: the write is not done then."""
+    collect(storage)        # those that are gone need none
+    stale = storage.mirror.aliased() & _exact(storage, view)
+    if stale:
+        begin("materialise", stale.nbytes, view.shape, view.dtype, "refresh of an alias")
 
 
 def _is_left(storage: StorageState) -> bool:

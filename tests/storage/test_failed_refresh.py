@@ -53,3 +53,28 @@ def test_a_write_to_an_alias_that_could_not_be_refreshed(failing, tracking, size
         assert np.array_equal(alias, expected)
         alias[6] = expected[6] = 51     # and writes are still found
         assert np.array_equal(np.asarray(x + 0), expected)
+
+
+WRITES = {"x += 1": lambda x: x.__iadd__(1), "a part": lambda x: x[:50].__iadd__(2), "fill": lambda x: x.fill(7),
+          "an element": lambda x: x.__setitem__(3, 5), "out=": lambda x: np.add(x, 1, out=x),
+          "a mask": lambda x: x.__setitem__(x > 2, 0), "copyto": lambda x: np.copyto(x, 9)}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+@pytest.mark.parametrize("size", [100, 20_000])
+def test_a_write_whose_refresh_is_forbidden_is_not_done(write, size):
+    x = lazyarray.asarray(np.full(size, 3.0)) * 1
+    alias = np.asarray(x)
+    float(x.sum())
+    with lazyarray.no_transfers(), pytest.raises(lazyarray.TransferError, match="refresh of an alias"):
+        write(x)
+    assert (alias == 3).all() and np.array_equal(np.asarray(x * 1), np.full(size, 3.0))
+    expected = np.full(size, 3.0)
+    write(x)
+    write(expected)
+    assert np.array_equal(alias, expected) and np.array_equal(np.asarray(x * 1), expected)
+    del alias
+    with lazyarray.no_transfers():
+        write(x)
+    write(expected)
+    assert np.array_equal(np.asarray(x), expected)

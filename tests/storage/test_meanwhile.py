@@ -403,3 +403,29 @@ class TestWhileTheDeviceWritesSomeElements:
             return [x._self_storage.lock.held for x in arrays]
 
         assert statements.held((first, (second, [third]), 5), locks) == [1, 1, 1, 0] and locks() == [0] * 4
+
+
+@pytest.mark.parametrize("write", [lambda x: x.__setitem__([400, 401], 3), lambda x: x.__setitem__(x > 7, 3),
+                                   lambda x: np.add.at(x, ([400, 401], slice(None)), 2),
+                                   lambda x: np.put(x, [320_000], 3)])
+def test_what_an_alias_writes_while_the_writes_of_device_pointers_are_looked_for_is_kept(write, monkeypatch):
+    """All before had been sent, and what is written is not known by its place: the row was lost, on both sides."""
+    x, plain = lazyarray.asarray(np.ones((800, 800))), np.ones((800, 800))
+    handle = lazyarray.asdevice(x)
+    alias = np.asarray(x)
+    fetched, written = coherence._fetched, []
+
+    def meanwhile(storage, view, stale):
+        found = fetched(storage, view, stale)
+        if not written:
+            written.append(view)
+            alias[0] = 5
+        return found
+
+    monkeypatch.setattr(coherence, "_fetched", meanwhile)
+    write(x)
+    monkeypatch.undo()
+    assert written
+    plain[0] = 5
+    write(plain)
+    assert np.array_equal(alias, plain) and np.array_equal(np.asarray(x * 1), plain) and handle.shape == plain.shape
