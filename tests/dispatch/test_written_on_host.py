@@ -1,6 +1,7 @@
 """Small arrays that the host alone has are written there at once, and everybody sees it who looks at them later."""
 from __future__ import annotations
 
+import _thread
 import random
 
 import numpy as np
@@ -13,9 +14,12 @@ from lazyarray.errors import own_threads
 
 
 @pytest.fixture(autouse=True)
-def small(small_on_host, monkeypatch):
+def small(small_on_host):
     small_on_host(95_000)
-    monkeypatch.setattr(own_threads, "_started", int)       # none: that of a test runner has no part in this
+    runners = range(-_thread._count(), 0)       # the threads of a test runner have no part in this
+    own_threads._running.update(runners)
+    yield
+    own_threads._running.difference_update(runners)
 
 
 def hosts_alone(values):

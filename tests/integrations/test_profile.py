@@ -259,7 +259,7 @@ class TestProfilers:
         code = ("from lazyarray import devices; from lazyarray.devices.base import Device; import lazyarray\n"
                 "from lazyarray.events import trace\n"
                 "Device.profiler_ranges = lambda self: (print, lambda: print('end'))\n"
-                "lazyarray.asarray([1.0] * 9999)\nprint(trace.ranges is not None)")
+                "lazyarray.asarray([1.0] * 99_999)\nprint(trace.ranges is not None)")
         environment = os.environ | {"PYTHONPATH": str(ROOT), "LAZYARRAY_DEVICE": "simulated", name: "1"}
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
         assert done.stdout.splitlines()[-1] == str(attached) and ("lazyarray upload" in done.stdout) == attached

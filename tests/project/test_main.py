@@ -155,7 +155,7 @@ def test_a_report_in_a_folder_without_permission_is_refused_before_the_program_r
 
 def test_a_program_that_changes_the_folder_gets_its_report_where_it_was_started(tmp_path):
     (tmp_path / "other").mkdir()
-    text = "import os, lazyarray\nos.chdir('other')\nlazyarray.asarray([1.0] * 9999)      # here\nprint(__file__)\n"
+    text = "import os, lazyarray\nos.chdir('other')\nlazyarray.asarray([1.0] * 99_999)      # here\nprint(__file__)\n"
     done = run(text, "--trace=report.html", "program.py", folder=tmp_path)
     assert done.stdout == f"{tmp_path / 'program.py'}\n", "as without lazyarray"
     assert "# here" in (tmp_path / "report.html").read_text() and not [*(tmp_path / "other").iterdir()]
@@ -164,7 +164,7 @@ def test_a_program_that_changes_the_folder_gets_its_report_where_it_was_started(
 
 def test_a_report_that_can_not_be_written_any_more_is_printed(tmp_path):
     (tmp_path / "reports").mkdir()
-    text = "import os, lazyarray\nos.rmdir('reports')\nlazyarray.asarray([1.0] * 9999)      # here\n"
+    text = "import os, lazyarray\nos.rmdir('reports')\nlazyarray.asarray([1.0] * 99_999)      # here\n"
     done = run(text, "--trace=reports/report.html", "program.py", folder=tmp_path)
     assert done.returncode == 0 and "report.html could not be written: No such file" in done.stderr
     assert "# here" in done.stderr
