@@ -1,7 +1,6 @@
 """Small arrays that the host alone has are written there at once, and everybody sees it who looks at them later."""
 from __future__ import annotations
 
-import _thread
 import random
 
 import numpy as np
@@ -16,10 +15,11 @@ from lazyarray.errors import own_threads
 @pytest.fixture(autouse=True)
 def small(small_on_host):
     small_on_host(95_000)
-    runners = range(-_thread._count(), 0)       # the threads of a test runner have no part in this
-    own_threads._running.update(runners)
+    started, own = own_threads.for_native().values()
+    runners = range(-started(), 0)      # the threads of a test runner have no part in this
+    own.update(runners)
     yield
-    own_threads._running.difference_update(runners)
+    own.difference_update(runners)
 
 
 def hosts_alone(values):
