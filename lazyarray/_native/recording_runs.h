@@ -240,6 +240,13 @@ is_whole(PyObject *meta, PyObject *storage)
     return nbytes < 0 && PyErr_Occurred() ? -1 : nbytes == PyArray_NBYTES((PyArrayObject *)meta);
 }
 
+/* Whether an array, its leaf and who holds the storage in C now are all that refer to that. */
+static int
+is_known_here_alone(PyObject *x, PyObject *storage, PyObject *leaf)
+{
+    return Py_REFCNT(storage) == 2 + (leaf != Py_None && got(x, X.leaf) == leaf && Py_REFCNT(leaf) == 1 && AT(leaf, L.storage) == storage);
+}
+
 /* Let an array be nothing but its ndarray again, if it was fetched for the host to go on with it and nobody else knows of its storage: what
 the device has of it is given up, and the host writes it without telling anybody: an element in 0.14 us instead of 1.3. -1: an error. */
 static int
@@ -257,23 +264,24 @@ lighten(PyObject *x)
     }
     alone = (fetched = PyObject_GetAttr(storage, text.fetched)) == NULL || (writes = PyObject_GetAttr(storage, text.writes)) == NULL
             || (mirror = PyObject_GetAttr(storage, text.mirror)) == NULL ? -1 : same(fetched, writes);
+    /* What has lent aliases will be asked for more: it would get a storage again, and all that is not small be copied each time. */
     if (alone > 0 && mirror != Py_None)
-        alone = Py_TYPE(mirror) == types.Mirror && got(mirror, M.lent) == Py_False;
+        alone = Py_TYPE(mirror) == types.Mirror && got(mirror, M.lent) == Py_False
+            && (got(mirror, M._lends) == zero || bytes_of_storage(storage) <= small_bytes);
     if (alone > 0 && (alone = PyObject_IsTrue(py.partners)) >= 0)
         alone = !alone;
     if (alone > 0) {        /* NumPy may be writing the array in another thread */
         const int others = others_run();
         alone = others < 0 ? -1 : !others;
     }
-    PyObject *host = alone > 0 ? on_host_to_write(x) : NULL, *copy = NULL, *before[4];
+    PyObject *host = alone > 0 && is_known_here_alone(x, storage, leaf) ? on_host_to_write(x) : NULL, *copy = NULL, *before[4];
     if (host != NULL && PyArray_CHKFLAGS((PyArrayObject *)host, NPY_ARRAY_WRITEABLE))
         copy = PyArray_NewCopy((PyArrayObject *)host, NPY_KEEPORDER);
     Py_XDECREF(mirror);
     Py_XDECREF(writes);
     Py_XDECREF(fetched);
     /* From here on no Python code runs, and nobody else gets a reference. */
-    const Py_ssize_t known = 2 + (leaf != Py_None && got(x, X.leaf) == leaf && Py_REFCNT(leaf) == 1 && AT(leaf, L.storage) == storage);
-    if (copy != NULL && got(x, X.storage) == storage && Py_REFCNT(storage) == known && AT(x, X.host) == host && !is_read(storage)
+    if (copy != NULL && got(x, X.storage) == storage && is_known_here_alone(x, storage, leaf) && AT(x, X.host) == host && !is_read(storage)
             && got(x, X.home) == Py_None) {
         Py_ssize_t const slots[] = {X.storage, X.meta, X.leaf, X.array};
         for (int i = 0; i < 4; i++) {
@@ -306,8 +314,6 @@ note_one(PyObject *x, PyObject *storage, int written)
         follows = written ? got(storage, S.host) != Py_None : fetched != NULL && PyLong_AsLong(fetched) < 0;
         Py_XDECREF(fetched);
     }
-    /* What the host alone has, with a storage, somebody looked at since it was an ndarray: it would be copied again and again. */
-    const int lightens = written && (got(storage, S.host) == Py_None || got(storage, S.clean) == Py_True);
     Py_DECREF(storage);
     if (PyErr_Occurred())
         return -1;
@@ -318,7 +324,7 @@ note_one(PyObject *x, PyObject *storage, int written)
     Py_XDECREF(done);
     if (calls >= 0 && !(follows && written))
         run.ones = (follows ? run.ones : 0) - calls;
-    return calls < 0 || (calls > 0 && lightens && lighten(x) < 0) ? -1 : calls > 0;
+    return calls < 0 || (calls > 0 && written && lighten(x) < 0) ? -1 : calls > 0;
 }
 
 /* Whether an index with arrays, all of which the host has, names a small part of an array that is larger than small ones, but not too

@@ -37,7 +37,7 @@ static struct { Object TEXTS; } text;
 #define P_SLOTS output
 #define H_SLOTS array, storage
 #define B_SLOTS start, stop, _starts    /* of Ranges */
-#define M_SLOTS lent
+#define M_SLOTS lent, _lends
 
 static struct { Py_ssize_t X_SLOTS; } X;
 static struct { Py_ssize_t V_SLOTS; } V;

@@ -67,7 +67,7 @@ def heard() -> bool:
 
 
 def forbidden(kind: Kind, said: tuple[Level, ...] = ("warn", "error")) -> bool:
-    """Whether `no_transfers` would say anything of a copy of this kind; or raise an error, if that is `said`."""
+    """Whether `no_transfers` would say anything of a copy of this kind, at one of the levels in `said`."""
     return any(levels is not None and levels.get(kind, "allow") in said for _, levels in _process + listeners.get())
 
 

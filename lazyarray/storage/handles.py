@@ -364,7 +364,7 @@ def taken(device: Device, array: Any) -> ArrayHandle:
     return _of_new_memory(device, array)
 
 
-def counted_bytes(array: np.ndarray) -> int:
+def _counted_bytes(array: np.ndarray) -> int:
     """The bytes of an array as those of small arrays are counted, see `element_bytes` in C."""
     kind, itemsize = array.dtype.kind, array.itemsize
     return array.size * (4 if kind == "b" else max(itemsize, 8) if kind in "iu" else itemsize)
@@ -379,7 +379,7 @@ def from_host(array: np.ndarray, why: str = "asarray", eager: bool = True) -> Ar
     device = devices.current()
     if not device.can_hold(array.dtype):
         return new_array(HostStorage(device), np.array(array, subok=False))
-    if counted_bytes(array) <= small_limit() and (
+    if _counted_bytes(array) <= small_limit() and (
             small := small_on_host(np.array(array, order="K", copy=True, subok=False))) is not None:
         return small
     if not eager or device.usable() is not None:
