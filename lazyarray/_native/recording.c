@@ -27,6 +27,7 @@ computes. Instances are reached through the offsets of their __slots__, so the c
 #include "recording_functions.h"
 #include "recording_reducing.h"
 #include "recording_host.h"
+#include "recording_waits.h"
 #include "recording_runs.h"
 #include "recording_members.h"
 #include "recording_sources.h"
@@ -110,6 +111,7 @@ static PyMethodDef methods[] = {
     {"host_array", host_array, METH_O, host_array_doc},
     {"is_under_way", is_under_way, METH_NOARGS, is_under_way_doc},
     {"note_sent", given_note_sent, METH_O, note_sent_doc},
+    {"note_wait", given_note_wait, METH_NOARGS, note_wait_doc},
     {"counted", counted, METH_NOARGS, counted_doc},
     {"lighten", given_lighten, METH_O, lighten_doc},
     {"is_light", given_is_light, METH_O, is_light_doc},
@@ -150,7 +152,7 @@ PyInit_recording(void)
     unit = PyLong_FromLong(1);
     waiting = PyList_New(0);
     PyObject *module = no_arguments == NULL || zero == NULL || now == NULL || unit == NULL || waiting == NULL ? NULL : PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 57) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", 58) < 0)
         Py_CLEAR(module);
     if (module != NULL && (PyModule_AddIntMacro(module, REFLECTED) < 0 || PyModule_AddIntMacro(module, IN_PLACE) < 0
             || PyModule_AddIntMacro(module, ASSIGNS) < 0 || PyModule_AddIntMacro(module, BROADCASTS) < 0

@@ -30,7 +30,7 @@ cost_of(PyObject *callee)
 static inline Py_ssize_t
 most_given(int cost, int multiplies)
 {
-    return small_bytes / (cost > 0 ? cost : 1) * (multiplies ? PRODUCTS : 1);
+    return (multiplies ? PRODUCTS * small_set : small_bytes) / (cost > 0 ? cost : 1);
 }
 
 /* Begin to look at the arguments of a call. */

@@ -40,6 +40,8 @@ computed_on_host(PyObject *callee, PyObject *told, PyObject *const *arguments, P
     under_way++;
     PyObject *result = PyObject_Vectorcall(callee, arguments, count, names);
     under_way--;
+    if (told != NULL && small_bytes > small_set && result != NULL && note_hosts_work(told, arguments, count, result) < 0)
+        Py_CLEAR(result);
     if (token != NULL && result != NULL) {
         PyObject *ended = PyObject_CallFunctionObjArgs(py.end_on_host, token, result, NULL);
         if (ended == NULL)
@@ -530,8 +532,11 @@ again:
                              count, names);
     const int left = writes && result == Py_NotImplemented;
     /* An element that is taken or assigned is a call that the device did not get; a view would be none there. */
-    if (result != NULL && !(kind & COMPUTES) && ((kind & ASSIGNS) || !PyArray_Check(result)))
+    if (result != NULL && !(kind & COMPUTES) && ((kind & ASSIGNS) || !PyArray_Check(result))) {
         note_hosted();
+        if (!(kind & ASSIGNS))
+            note_number();
+    }
     if (writes && !left && tell_if_used(args[0]) < 0)
         Py_CLEAR(result);
     if (left)
@@ -1027,6 +1032,16 @@ given_note_sent(PyObject *Py_UNUSED(module), PyObject *nbytes)
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(note_wait_doc, "note_wait()\n--\n\n"
+"The host waits for the device: where it does so again and again, and computes little between, larger arrays count as small.");
+
+static PyObject *
+given_note_wait(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing))
+{
+    note_wait();
+    Py_RETURN_NONE;
+}
+
 PyDoc_STRVAR(lighten_doc, "lighten(x, /)\n--\n\n"
 "Let a small array that is about to be written be nothing but its ndarray again, if the host was to go on with it.");
 
@@ -1146,19 +1161,20 @@ home(PyObject *Py_UNUSED(module), PyObject *x)
 }
 
 PyDoc_STRVAR(small_doc, "small(nbytes=None, /)\n--\n\n"
-"The most bytes of a small array, which becomes `nbytes` if that is given: with 0 no array is small.");
+"The most bytes of a small array, as they are now; or what was set before, if `nbytes` is given, which it becomes: with 0 no array is small.");
 
 static PyObject *
 small(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    Py_ssize_t nbytes = nargs == 1 ? PyLong_AsSsize_t(args[0]) : small_bytes, before = small_bytes;
+    if (nargs == 0)
+        return PyLong_FromSsize_t(small_bytes);
+    const Py_ssize_t nbytes = PyLong_AsSsize_t(args[0]), before = small_set;
     if (nbytes < 0) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_ValueError, "a number of bytes is at least 0");
         return NULL;
     }
-    if (nargs == 1)
-        forget_runs();      /* what was learned of them was about another limit */
-    small_bytes = nbytes;
+    forget_runs();      /* what was learned of them was about another limit */
+    small_bytes = small_set = nbytes;
     return PyLong_FromSsize_t(before);
 }

@@ -28,6 +28,7 @@ static struct { long length, since, needed, credit, hosted, spent, balance, away
 static void
 forget_runs(void)
 {
+    forget_waits();
     run.length = run.since = run.credit = run.hosted = run.spent = run.balance = run.away = run.ones = run.numbers = 0;
     run.needed = SHORTEST_RUN;
     run.enough = ENOUGH;
@@ -148,6 +149,14 @@ bytes_on_device(PyObject *x, PyObject *storage)
     return nbytes;
 }
 
+/* Whether so many bytes of an array are small: see `has_small`. */
+static inline int
+is_small(Py_ssize_t nbytes, Py_ssize_t most)
+{
+    steps.seen = steps.seen > nbytes ? steps.seen : nbytes;
+    return nbytes <= most ? 1 : nbytes <= small_bytes ? 2 : 0;
+}
+
 /* Whether an argument has small arrays only; those that the host lacks come into `waiting`, if that is a list, and are counted. 0: it
 has others, 2: some that are too large for what is to be computed of them; -1: an error. */
 static int
@@ -161,7 +170,7 @@ has_small(PyObject *given, Py_ssize_t most, PyObject *waiting, int *count, int d
             PyObject *host = got(given, X.host), *storage = storage_by_now(given);
             PyObject *alone = of_host_alone(given, small_bytes);
             if (alone != NULL)
-                return bytes_of((PyArrayObject *)alone) <= most ? 1 : 2;
+                return is_small(bytes_of((PyArrayObject *)alone), most);
             if (storage == Py_None ? !PyArray_Check(host) : Py_TYPE(storage) != types.Storage)     /* or it is not made yet */
                 return 0;
             if (storage == Py_None || got(storage, S.host) != Py_None)
@@ -171,12 +180,10 @@ has_small(PyObject *given, Py_ssize_t most, PyObject *waiting, int *count, int d
         if (nbytes < 0 || (lacks && waiting != NULL && PyList_Append(waiting, given) < 0))
             return -1;
         *count += lacks;
-        return nbytes <= most ? 1 : nbytes <= small_bytes ? 2 : 0;
+        return is_small(nbytes, most);
     }
-    if (PyArray_Check(given)) {
-        Py_ssize_t nbytes = bytes_of((PyArrayObject *)given);
-        return nbytes <= most ? 1 : nbytes <= small_bytes ? 2 : 0;
-    }
+    if (PyArray_Check(given))
+        return is_small(bytes_of((PyArrayObject *)given), most);
     const int is_tuple = type == &PyTuple_Type;
     if ((!is_tuple && type != &PyList_Type) || depth > 1)
         return 1;
@@ -452,6 +459,13 @@ note_beside(PyObject *const *many, Py_ssize_t count, Py_ssize_t most)
     return fetched;
 }
 
+/* What `has_small` said of two arguments, as of one. */
+static inline int
+worse(int one, int other)
+{
+    return other < 0 || one == 1 ? other : other == 0 ? 0 : one;
+}
+
 /* A call is not for the host as its arrays are now: fetch them, if it is one of a long run. `many`: its arguments; `more`: others by name,
 or NULL; `cost`: what `cost_of` said; `multiplies`: it is a product of matrices. 1: it may be for the host by now; -1: an error. */
 static int
@@ -464,11 +478,15 @@ note_run(PyObject *const *many, Py_ssize_t count, PyObject *more, int cost, int 
     for (;;) {
         int small = 1, lacking = 0;
         Py_ssize_t place = 0;
-        for (Py_ssize_t i = 0; small == 1 && i < count; i++)
-            small = has_small(many[i], most, waiting, &lacking, 0);
-        while (small == 1 && more != NULL && PyDict_Next(more, &place, &name, &value))
-            small = has_small(value, most, waiting, &lacking, 0);
+        steps.seen = 0;
+        for (Py_ssize_t i = 0; small >= 0 && i < count; i++)
+            small = worse(small, has_small(many[i], most, waiting, &lacking, 0));
+        while (small >= 0 && more != NULL && PyDict_Next(more, &place, &name, &value))
+            small = worse(small, has_small(value, most, waiting, &lacking, 0));
         const int begun = waiting != NULL;
+        const double bytes = (double)steps.seen * (cost > 0 ? cost : 1) / (multiplies ? PRODUCTS : 1);
+        if (!begun && bytes > (double)small_set)
+            note_work(bytes);
         if (begun && small == 1 && lacking > 0)
             break;
         Py_XDECREF(waiting);

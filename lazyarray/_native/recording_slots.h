@@ -57,8 +57,9 @@ static PyObject *no_arguments, *zero;
 static PyObject *now, *unit;
 static int forked = 0;
 
-/* The bytes up to which arrays are small ones, which may stay on the host; 0: none are. */
-static Py_ssize_t small_bytes = 0;
+/* The bytes up to which arrays are small ones, which may stay on the host, 0: none are; and what was set, which is less while a program
+waits for the device at each step, see `note_work`. */
+static Py_ssize_t small_bytes = 0, small_set = 0;
 
 #define LISTED(...) #__VA_ARGS__
 #define NAMES(list) LISTED(list)    /* "one, two" */

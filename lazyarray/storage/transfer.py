@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _u8 = np.dtype(np.uint8)
 #: Called with the bytes of what was made on the host, and is sent because the device needs it.
 _note_sent = _native.recording.note_sent if _native.recording is not None else int
+#: Called before the host waits for something that the device has.
+_note_wait = _native.recording.note_wait if _native.recording is not None else int
 
 #: Whether the scalars that are fetched here only steer a call, such as an ``any`` that decides about a warning.
 steering: ContextVar[bool] = ContextVar("steering", default=False)
@@ -95,6 +97,7 @@ def to_host(device: Device, array: Any, why: str, kind: str = "materialise", poo
     where the program only waits for a flag or a count. `pooled`: its memory is not its own.
     """
     token = begin(kind, array.nbytes, array.shape, array.dtype, why) if array.nbytes else None
+    _note_wait()
     result = (host_empty if pooled else np.empty)(array.shape, array.dtype)
     if array.size:
         with device.noting:
@@ -114,6 +117,7 @@ def fetching(device: Device, array: Any, why: str) -> Iterator[np.ndarray]:
     What is issued within it is not waited for, if the array is small.
     """
     token = begin("synchronise", array.nbytes, array.shape, array.dtype, why)
+    _note_wait()
     result = np.empty(array.shape, array.dtype)
     with device.noting:
         if array.nbytes > MOST_FETCHED:
@@ -178,6 +182,7 @@ def download(device: Device, block: Any, mirror: Mirror, ranges: Ranges, view: n
     in_pieces = len(ranges) <= MOST_PIECES
     nbytes = ranges.nbytes if in_pieces else view.nbytes
     token = begin(kind, nbytes, view.shape, view.dtype, why)
+    _note_wait()
     if not in_pieces and mirror.lent:
         low, found = gathered_bytes(device, block, view, offset)
         with mirror.filling(ranges) as target:
