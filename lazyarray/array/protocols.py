@@ -2,7 +2,8 @@
 
 NumPy asks in this order: buffer (Python 3.12 and later), ``__array_struct__``,
 ``__array_interface__``, ``__array__``. Each hands out an *alias*: live, writable if the
-array is, and known to be gone when its owner object dies.
+array is, and known to be gone when its owner object dies. What has been made read-only can be made writable again if
+its base is a buffer without gaps, or has none: of other arrays `numpy.asarray` gets what ``__array__`` gives.
 """
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from .. import _native
 from ..errors.interrupts import from_handler
-from ..events.callers import BYTES, FORTRAN, ROW, STRIDES, called, module_of, who_asks
+from ..events.callers import BYTES, FORTRAN, ROW, STRIDES, called, makes_ndarray, module_of, who_asks
 from ..storage import first_download, foreign_streams, handles, views
 from ..storage.storage import Storage, write_all
 from ..storage.writeable import may_write, writeable
@@ -48,6 +49,8 @@ def array(x: ArrayHandle, dtype: Any = None, *, copy: bool | None = None) -> np.
     if handles.is_light(x) and (alias := handles.lent_light(x)) is not None:
         weakref.finalize(alias, type, x).atexit = False
         return alias
+    if makes_ndarray(sys._getframe(1)):     # it asks for one array again and again
+        return _with_storage(x._self_storage.expose_again(meta, "np.asarray").view(), x)
     return _with_storage(handles.alias_of(x, "np.asarray"), x)
 
 
@@ -86,6 +89,8 @@ def buffer(x: ArrayHandle, flags: int, /) -> memoryview:
     special = who_asks(sys._getframe(1))
     if special in (FORTRAN, STRIDES):
         return memoryview(_lent(x, meta, special))
+    if not (special or meta.flags.c_contiguous) and makes_ndarray(sys._getframe(1)):
+        raise BufferError("numpy.asarray gets an array without C order from __array__")
     if special == ROW:
         text = "torch.asarray takes every buffer for one row of float32: use torch.as_tensor(x)"
         warnings.warn(text, stacklevel=2)       # torch keeps only the class of an error, and not what it says
@@ -170,6 +175,8 @@ def _comes_back(dtype: np.dtype, aligned: bool) -> bool:
 def array_struct(x: ArrayHandle) -> Any:
     """`__array_struct__`: a capsule that holds an alias, which NumPy keeps with its array."""
     _raise_lost()
+    if makes_ndarray(sys._getframe(1)):
+        raise AttributeError("__array_struct__")
     if handles.is_light(x) and not who_asks(sys._getframe(1)) and (alias := handles.lent_light(x)) is not None:
         return alias.__array_struct__
     meta = handles.meta_of(x)
@@ -230,6 +237,8 @@ def array_interface(x: ArrayHandle) -> dict:
     _raise_lost()
     meta = handles.meta_of(x)
     storage = x._self_storage
+    if makes_ndarray(sys._getframe(1)):
+        raise AttributeError("__array_interface__")
     if meta.dtype.kind == "T" or meta.dtype.kind == "V" and not _has_descr(meta.dtype):
         # bfloat16, strings of variable length and fields in disorder have no description; `__array__` keeps them.
         raise AttributeError("__array_interface__")

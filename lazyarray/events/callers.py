@@ -127,8 +127,10 @@ def _error_in_general(text: str, given: type[Warning], module: str, lineno: int)
 
 _LOADS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME", "LOAD_GLOBAL")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+#: Of Python 3.11 the one before a call does it, once it is specialised.
+_CALLS = ("CALL", "PRECALL")
 
-FORTRAN, STRIDES, BYTES, TENSOR, ROW = 1, 2, 3, 4, 5
+FORTRAN, STRIDES, BYTES, TENSOR, ROW, _NDARRAY = 1, 2, 3, 4, 5, 6
 
 #: (id of a code object, instruction) -> (the code object, the answer or the names that lead to a local callee).
 _sites: dict[tuple[int, int], tuple[CodeType, int | tuple[str, ...]]] = {}
@@ -167,6 +169,16 @@ def who_asks(frame: FrameType) -> int:
         _watch_new()
     if _native.recording is not None and (routine := _native.recording.routine_called(frame)) is not None:
         return FORTRAN if _copies(routine) else 0
+    answer = _answer(frame)
+    return 0 if answer == _NDARRAY else answer
+
+
+def makes_ndarray(frame: FrameType) -> bool:
+    """Whether the call that `frame` is at is of `numpy.asarray`, ``asanyarray`` or ``array``."""
+    return _answer(frame) == _NDARRAY
+
+
+def _answer(frame: FrameType) -> int:
     code, at = frame.f_code, frame.f_lasti
     known = _sites.get((id(code), at))
     if known is None:
@@ -238,7 +250,7 @@ def variables(frame: FrameType) -> Iterator[tuple[str, Any]]:
 def called(frame: FrameType) -> str | None:
     """The name of what a frame is calling, "" if that can't be seen; None if it is at an attribute or an operator."""
     code = frame.f_code
-    if not any(i.offset == frame.f_lasti and i.opname.startswith("CALL") for i in dis.get_instructions(code)):
+    if not any(i.offset == frame.f_lasti and i.opname.startswith(_CALLS) for i in dis.get_instructions(code)):
         return None
     loads = _callee(code, frame.f_lasti)
     return loads[-1][1] if loads else ""
@@ -248,7 +260,7 @@ def _callee(code: CodeType, at: int) -> list[tuple[str, str]]:
     """The instructions that load ``name`` or ``module.name`` of the call at `at`, which begins where they do."""
     loads: list[tuple[str, str]] = []
     instructions = [i for i in dis.get_instructions(code) if i.offset <= at and i.positions is not None]
-    if not instructions or not instructions[-1].opname.startswith("CALL"):
+    if not instructions or not instructions[-1].opname.startswith(_CALLS):
         return loads
     call = instructions[-1].positions
     for i in instructions[:-1]:
@@ -277,6 +289,8 @@ def _known(callee: Any) -> int:
         callee = callee.func
     if callee is memoryview or callee is bytes or callee is bytearray:
         return BYTES
+    if callee is np.asarray or callee is np.array or callee is np.asanyarray:
+        return _NDARRAY
     if type(callee).__name__ in ("_TensorMeta", "tensortype"):
         return TENSOR
     if getattr(callee, "__name__", None) == "asarray" and getattr(callee, "__module__", None) == "torch":

@@ -245,13 +245,17 @@ class Storage(StorageState):
             return alias
 
     def expose_buffer(self, view: np.ndarray, why: str) -> memoryview:
-        """`expose_host` for a consumer of the buffer protocol. One alias serves all that ask for the same view.
+        """`expose_again` for a consumer of the buffer protocol."""
+        return memoryview(self.expose_again(view, why))
+
+    def expose_again(self, view: np.ndarray, why: str) -> np.ndarray:
+        """`expose_host`, but one alias serves all that ask for the same view: nobody is to change its flags.
 
         After some views of an array that is not large one alias serves all: who makes an array of its rows asks for one
         after the other.
         """
         if view.size == 0:
-            return memoryview(views.without_elements(view))
+            return views.without_elements(view)
         if trace.before_host_use is not None and self.mirror is not None:   # else it is copied, with an event
             trace.before_host_use()
         key = None if view is self.root_view else view
@@ -259,9 +263,9 @@ class Storage(StorageState):
             resident = self._resident
             usable = resident is not None and self.mirror.full and not (self.loans or self.foreign)
             if usable and resident[0] is key and both_or_neither(resident[1], view):    # a program may have changed one
-                return memoryview(resident[1])
+                return resident[1]
             if usable and resident[0] is _ALL and writeable(view):
-                return memoryview(self._part(resident[1], view))
+                return self._part(resident[1], view)
             served = resident[2] + 1 if usable else 1
         del resident        # else the last alias lives on while the next is made
         if served > _FEW_VIEWS and self.nbytes <= ON_BOTH and writeable(view):
@@ -269,7 +273,7 @@ class Storage(StorageState):
         alias = self.expose_host(view, why)
         if self.compacts is None or not gathered.is_sparse(self, view):
             self._resident = key, alias, served
-        return memoryview(alias if key is not _ALL else self._part(alias, part))
+        return alias if key is not _ALL else self._part(alias, part)
 
     def _part(self, whole: np.ndarray, view: np.ndarray) -> np.ndarray:
         """What `view` is of an alias of all bytes."""

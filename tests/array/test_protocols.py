@@ -181,6 +181,50 @@ def test_the_data_attribute_is_a_memoryview(x, plain):
     assert (x.data.format, x.data.shape, x.data.nbytes) == (plain.data.format, plain.data.shape, plain.data.nbytes)
 
 
+PARTS = {"all": lambda x: x, "row": lambda x: x[1], "column": lambda x: x[:, 1], "turned": lambda x: x.T,
+         "backwards": lambda x: x[:, ::-1], "every second": lambda x: x[::2]}
+
+
+@pytest.mark.parametrize("make", [np.asarray, np.asanyarray, lambda x: np.array(x, copy=None)],
+                         ids=["asarray", "asanyarray", "array"])
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
+def test_an_alias_that_is_made_read_only_can_be_made_writable_again(x, plain, part, make):
+    first, alias = make(part(x)), make(part(x))
+    alias.flags.writeable = False
+    assert first.flags.writeable and make(part(x)).flags.writeable
+    alias.flags.writeable = True
+    alias.flags.writeable = True        # SciPy's sparse arrays set what is set
+    alias[...] = 7
+    part(plain)[...] = 7
+    assert np.array_equal(x * 1, plain)
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
+def test_that_of_a_read_only_array_can_not(x, part):
+    seen = part(x)
+    seen.flags.writeable = False
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        np.asarray(seen).flags.writeable = True
+
+
+def test_columns_of_an_array_are_indexes_of_sparse_arrays():
+    sparse = pytest.importorskip("scipy.sparse")
+    matrix = sparse.csr_array(np.arange(9.0).reshape(3, 3))
+    edges = lazyarray.asarray(np.array([[0, 1, 2], [1, 0, 2]]))
+    assert list(matrix[edges[:, 0], edges[:, 1]]) == [1, 3]
+
+
+def test_an_alias_of_a_part_outlives_its_array(x, plain):
+    seen = x[:, 1]
+    alias = np.asarray(seen)
+    del x
+    alias[0] = 5
+    plain[0, 1] = 5
+    assert np.array_equal(seen * 2, plain[:, 1] * 2)
+    del seen
+    assert np.array_equal(alias, plain[:, 1])
+
+
 # DLPack, both ways.
 
 def test_dlpack_for_host_consumers(x, plain):
@@ -837,7 +881,7 @@ def test_addresses_that_were_given_are_forgotten():
 
     before, x = len(protocols._given), lazyarray.asarray(np.zeros(4, "m8[s]"))
     for _ in range(5):
-        np.asarray(x)
+        x.__array_interface__  # noqa: B018
     assert len(protocols._given) == before + 1
     del x
     assert len(protocols._given) == before
