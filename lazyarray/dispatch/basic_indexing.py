@@ -33,7 +33,7 @@ from . import small_arrays
 from .advanced_indexing import put, take
 from .assigned_values import for_dtype, value_for, with_values
 from .host_fallback import lazily, on_host
-from .parsed_index import plain_slice
+from .parsed_index import plain_slice, whole_number
 from .small_arrays import form_of, is_light
 
 if TYPE_CHECKING:
@@ -361,15 +361,15 @@ def _basic(index: Any) -> tuple[Any, ...] | None:
                 return None
             items.append(operator.index(i))
             of_arrays = True
-        elif isinstance(i, np.integer):
+        elif isinstance(i, np.integer) and not isinstance(i, np.timedelta64):
             items.append(operator.index(i))
         elif isinstance(i, (bool, np.bool_, list, tuple, str, np.ndarray)) or handles.is_lazy(i):
             if not isinstance(i, np.ndarray) or i.ndim or i.dtype.kind not in "iu":
                 return None
             items.append(operator.index(i))
             of_arrays = True
-        elif hasattr(type(i), "__index__"):     # a class of integers has it too, and is none
-            items.append(operator.index(i))
+        elif (number := whole_number(i)) is not None:
+            items.append(number)
         else:
             return None
     if not ellipsis:

@@ -37,6 +37,16 @@ def plain_slice(s: slice) -> slice:
     return s
 
 
+def whole_number(i: Any) -> int | None:
+    """What an item of an index is as an integer; None where its class has no `__index__`, or where that fails: NumPy
+    takes such an item for an array.
+    """
+    try:
+        return operator.index(i)
+    except Exception:  # noqa: BLE001  whatever it raises, NumPy drops
+        return None
+
+
 WHOLE = slice(None)
 #: No value: the index is read.
 _NOTHING = object()
@@ -119,8 +129,8 @@ class Index:
                     fits = fits and kind in "iu"
                     if axis < len(shape):
                         self.checked.append((i, shape[axis]))
-                elif not hasattr(type(i), "__index__") or axis < len(shape) and not (
-                        -shape[axis] <= operator.index(i) < shape[axis]):
+                elif (number := whole_number(i)) is None or axis < len(shape) and not (
+                        -shape[axis] <= number < shape[axis]):
                     fits = False            # also a list that makes no array
                 axis += n
                 if kind and (i.ndim or not isinstance(i, (np.ndarray, np.generic))):

@@ -100,6 +100,37 @@ def test_that_an_array_is_read_only_comes_before_what_is_wrong_with_the_index():
                 array[slice(1.0)] = 1
 
 
+class Odd:
+    """An index whose `__index__` fails, and that makes an array if it has positions."""
+
+    def __init__(self, error, *positions):
+        self.error = error
+        if positions:
+            self.__class__ = type("OddArray", (Odd,), {"__array__": lambda *args, **kw: np.array(positions)})
+
+    def __index__(self):
+        raise self.error
+
+
+@pytest.mark.parametrize("item", [
+    np.timedelta64(1, "s"), np.timedelta64("NaT", "s"), np.datetime64(1, "s"), np.str_("a"),
+    np.void(b"ab"), Odd(ValueError), Odd(TypeError), Odd(ValueError, 2, 1)], ids=repr)
+@pytest.mark.parametrize("key", [
+    lambda i: i, lambda i: (0, i), lambda i: (i, 0), lambda i: (..., i), lambda i: (None, i), lambda i: [i, 0],
+    lambda i: ([0], i), lambda i: (np.array([True, False, True]), i)], ids=range(8))
+@pytest.mark.filterwarnings("ignore::lazyarray.HostFallbackWarning")
+def test_what_is_no_whole_number_is_an_index_where_it_is_one_to_numpy(item, key):
+    def outcome(array, use):
+        try:
+            return use(array)
+        except Exception as error:  # noqa: BLE001  NumPy's is compared
+            return type(error)
+    for use in (lambda x: x[key(item)].tolist(), lambda x: x.__setitem__(key(item), 7)):
+        x, plain = (make(np.arange(12.0).reshape(3, 4)) for make in (lazyarray.asarray, np.asarray))
+        assert outcome(x, use) == outcome(plain, use)
+        assert x.tolist() == plain.tolist()
+
+
 def test_assignments_wait_for_the_check_alone_and_not_for_who_checks_himself(x):
     index, values = unknown([2, 0]), lazyarray.asarray(np.ones((2, 4)))
     with lazyarray.options(check_indices=False):
