@@ -100,3 +100,12 @@ def test_put(dtype):
             if 50 not in np.abs(places):
                 same(lambda x, i: np.put(x, i, x.reshape(-1)[:4]), lambda x=x, i=whole: {"x": x, "i": i})
             same(lambda x, i: np.put(x, i, 1, mode="wrap"), lambda x=x, i=whole: {"x": x, "i": i})
+
+
+def test_no_positions_of_a_dtype_that_numpy_refuses_or_takes():
+    for places in (np.array([]), np.array([[]]), np.array([], "f4"), np.array([], "U1"), np.array([], object), [], (),
+                   [[]]):
+        for statement in (
+                lambda x, i=places: np.put(x, i, -1), lambda x, i=places: np.put(x, i, -1, mode="clip"),
+                lambda x, i=places: x.put(i, -1), lambda x, i=places: None if np.take(x, i, 0).size == 0 else 1):
+            same(statement, lambda: {"x": np.arange(4.0)})

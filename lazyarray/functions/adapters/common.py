@@ -243,7 +243,7 @@ def indices(xp: Any, obj: Any, n: int | None = None, what: str = "index", lazy: 
             raise IndexError(f"{what} out of bounds for size {n}")
         return obj.astype(intp, copy=False)
     host = np.asarray(without_device(obj))
-    if host.size == 0 and host.dtype == float:
+    if host.size == 0 and host.dtype == float and not isinstance(obj, np.ndarray):      # such a list
         host = host.astype(intp)
     refuse(host.dtype.kind not in "iub", f"the {what} is not of integers")
     if n is not None and host.size:
