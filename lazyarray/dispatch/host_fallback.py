@@ -59,7 +59,8 @@ def on_host(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     opened = HostArguments(why)
     try:
         result = func(*[opened.host(a, aliases or i in positions) for i, a in enumerate(args)],
-                      **{k: opened.host(v, aliases or k in names) for k, v in kwargs.items()})
+                      **{k: opened.host(kwargs[k], aliases or k in names)
+                         for k in sorted(kwargs, key=lambda k: k not in names)})      # what is written comes first
     finally:        # what fails may have written some of it
         opened.hand_on()
     end(token)
@@ -88,6 +89,7 @@ class HostArguments:
         self.lent: dict[int, tuple] = {}        # id of a host array -> (what the caller passed, the host array)
         self.read: dict[int, np.ndarray] = {}   # id of a lazy array that is only read -> its host array, always one
         self.written: list = []
+        self.targets: list[np.ndarray] = []     # the host arrays that may be written
 
     def host(self, obj: Any, written: bool) -> Any:
         """`obj` with host arrays in place of lazy and device arrays, aliases if they are `written`."""
@@ -95,6 +97,7 @@ class HostArguments:
 
     def _alias(self, obj: Any) -> Any:
         if type(obj) is np.ndarray:
+            self.targets.append(obj)
             return self.lend(obj, obj)
         lazy = obj
         if not handles.is_array(obj):
@@ -103,7 +106,8 @@ class HostArguments:
                 return self._read(obj)
             lazy = handles.share(device, obj)       # the device gets what is written there, in `hand_on`
         self.written.append(lazy)
-        return self.lend(obj, handles.alias_of(lazy, self.why))
+        self.targets.append(handles.alias_of(lazy, self.why))
+        return self.lend(obj, self.targets[-1])
 
     def _read(self, obj: Any) -> Any:
         if handles.is_scalar(obj):
@@ -111,7 +115,11 @@ class HostArguments:
         if handles.is_array(obj):
             array = self.read.get(id(obj))
             if array is None:
-                array = self.read[id(obj)] = self.lend(obj, handles.host_of(obj, self.why))
+                array = handles.host_of(obj, self.why)
+                if any(np.may_share_memory(array, target) for target in self.targets):
+                    # Of what is read-only NumPy makes a copy, and does not see that it overlaps what is written.
+                    array = handles.alias_of(obj, self.why)
+                self.read[id(obj)] = self.lend(obj, array)
             return array
         if type(obj) is np.ndarray:     # given back as it is, if it is the result
             return self.lend(obj, obj if obj.dtype != object else self._elements(obj))

@@ -102,6 +102,21 @@ def test_put(dtype):
             same(lambda x, i: np.put(x, i, 1, mode="wrap"), lambda x=x, i=whole: {"x": x, "i": i})
 
 
+POSITIONS = [3, 4, 10 ** 6]
+
+
+@pytest.mark.parametrize("statement", [
+    lambda x, i: np.put(x, POSITIONS, x[5:8]), lambda x, i: np.put(x, np.array(POSITIONS), x[5:8]),
+    lambda x, i: x.put(POSITIONS, x[5:8]), lambda x, i: np.put(v=x[5:8], ind=POSITIONS, a=x),
+    lambda x, i: np.put(x[:7], POSITIONS, x[5:8]), lambda x, i: np.put(x[:5], POSITIONS, x[5:8]),
+    lambda x, i: np.put(x[::2], POSITIONS, -1), lambda x, i: np.put(x, POSITIONS, x[::-1]),
+    lambda x, i: np.put(np.asarray(x), POSITIONS, x[5:8]), lambda x, i: np.put(i, i[3:40], -1),
+    lambda x, i: np.put(i, np.append(i[3:5], 10 ** 6), i[3:40]), lambda x, i: np.put(x, POSITIONS, -1),
+    lambda x, i: np.putmask(x, x > 3, x[5:7])], ids=range(13))
+def test_values_in_the_memory_that_is_written(statement):
+    same(statement, lambda: {"x": np.arange(40.0), "i": np.arange(40) * 2})
+
+
 def test_no_positions_of_a_dtype_that_numpy_refuses_or_takes():
     for places in (np.array([]), np.array([[]]), np.array([], "f4"), np.array([], "U1"), np.array([], object), [], (),
                    [[]]):
