@@ -58,7 +58,9 @@ def set_part(get: Callable[..., Any]) -> Callable[[ArrayHandle, Any], None]:
                 one = np.empty((), meta.dtype)
                 one.real = value        # releases of NumPy differ in what they refuse, and refuse it first
                 value = one[()]
-            get(x)[...] = value
+            part = get(x)
+            if not (handles.is_array(value) and part.ndim and handles.same_place(part, value)):    # it may be read-only
+                part[...] = value
     return setter
 
 

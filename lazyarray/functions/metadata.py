@@ -369,13 +369,16 @@ _REAL = frozenset((bool, int, float))
 def _copied_to(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> bool:
     if where is not True or type(dst) is not handles.array_type:
         return False
-    dtype = handles.meta_of(dst).dtype
+    meta = handles.meta_of(dst)
+    dtype = meta.dtype
     if type(src) in _REAL:
         if dtype.kind not in "fc" and not (type(src) is int and dtype.kind == "i") or casting != "same_kind":
             return False
     elif type(src) is not handles.array_type or casting not in _CASTINGS or not np.can_cast(
             handles.meta_of(src).dtype, dtype, casting) or handles.meta_of(src).dtype not in HOLDABLE:
         return False
+    elif meta.ndim and handles.same_place(src, dst):
+        return True     # it may be read-only
     dst[...] = src
     return True
 

@@ -675,6 +675,11 @@ def meta_of(x: ArrayHandle | ScalarHandle) -> np.ndarray:
     return meta
 
 
+def same_place(x: ArrayHandle, y: ArrayHandle) -> bool:
+    """Whether two arrays have the same elements of one storage in the same order."""
+    return x._self_storage is y._self_storage and views.same_place(meta_of(x), meta_of(y))
+
+
 def device_of(x: ArrayHandle | ScalarHandle, why: str = "operand") -> Any:
     """The device array of a lazy array, current; a NumPy scalar for a LazyScalar known on the host."""
     storage = x._self_storage

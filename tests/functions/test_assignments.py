@@ -59,6 +59,27 @@ def test_copyto_of_itself_where_and_wrong_calls():
         same(statement, lambda: {"x": x})
 
 
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+@pytest.mark.parametrize("view", [
+    lambda x: x[1:], lambda x: np.broadcast_to(x, (2, 30, 40)), lambda x: x[:, ::-2].T, lambda x: x[:0],
+    lambda x: np.lib.stride_tricks.sliding_window_view(x[:, ::2], 3, axis=-1), lambda x: x[0, 0]], ids=range(6))
+def test_what_is_read_only_takes_its_own_elements_alone(view, dtype):
+    def part_of_itself(v, name):
+        setattr(v, name, getattr(v, name))
+    for statement in (
+            lambda v: np.copyto(v, v), lambda v: np.copyto(v, v[...], "no"), lambda v: np.copyto(v.T, v.T),
+            lambda v: np.copyto(v, v, where=True),
+            lambda v: np.copyto(v, v[::-1]), lambda v: np.copyto(v, v.copy()), lambda v: np.copyto(v, 1),
+            lambda v: v.__setitem__(..., v), lambda v: part_of_itself(v, "real"), lambda v: part_of_itself(v, "imag"),
+            lambda v: setattr(v, "real", v)):
+        def of_view(x, statement=statement):
+            v = view(x)
+            if isinstance(v, np.ndarray):
+                v.setflags(write=False)
+            statement(v)
+        same(of_view, lambda: {"x": np.arange(1200).reshape(30, 40).astype(dtype)})
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(4, 4), (3, 5), (7, 3), (1, 1), (0, 3), (3,), (3, 3, 3), (2, 3, 4)])
 def test_fill_diagonal(shape, dtype):
