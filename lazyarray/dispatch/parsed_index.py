@@ -11,6 +11,7 @@ import numpy as np
 from .. import devices
 from ..devices.operations import numbered
 from ..errors import NotOnDevice
+from ..errors.interrupts import from_handler
 from ..functions import index_bounds
 from ..functions.adapters.indexing import at
 from ..graph import known_ranges
@@ -43,7 +44,9 @@ def whole_number(i: Any) -> int | None:
     """
     try:
         return operator.index(i)
-    except Exception:  # noqa: BLE001  whatever it raises, NumPy drops
+    except Exception as error:  # noqa: BLE001  whatever it raises, NumPy drops
+        if from_handler(error):
+            raise
         return None
 
 
