@@ -66,7 +66,7 @@ note_hosts_work(PyObject *callee, PyObject *const *arguments, Py_ssize_t count, 
 {
     const int cost = cost_of(callee);
     Py_ssize_t largest = 0;
-    if (!PyArray_Check(result) && !PyTuple_Check(result)) {
+    if (PyArray_CheckScalar(result) || PyLong_Check(result) || PyFloat_Check(result)) {
         note_number();
         return 0;
     }

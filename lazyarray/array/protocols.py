@@ -18,7 +18,7 @@ import numpy as np
 
 from .. import _native
 from ..errors.interrupts import from_handler
-from ..events.callers import BYTES, FORTRAN, ROW, STRIDES, called, makes_ndarray, module_of, who_asks
+from ..events.callers import BYTES, FORTRAN, NDARRAY, ROW, STRIDES, called, module_of, who_asks
 from ..storage import first_download, foreign_streams, handles, views
 from ..storage.storage import Storage, write_all
 from ..storage.writeable import may_write, writeable
@@ -39,26 +39,44 @@ def array(x: ArrayHandle, dtype: Any = None, *, copy: bool | None = None) -> np.
     Raises ValueError if ``copy=False`` and `dtype` needs a cast.
     """
     _raise_lost()
+    wanted = None if dtype is None else np.dtype(views.no_array(dtype))
+    if not copy and handles.is_light(x) and (wanted is None or wanted == x.dtype) and (
+            alias := handles.lent_light(x)) is not None:
+        return _keeping(alias, x)
     meta = handles.meta_of(x)
-    if dtype is not None and np.dtype(views.no_array(dtype)) != meta.dtype:
+    if wanted is not None and wanted != meta.dtype:
         if copy is not None and not copy:
             raise ValueError("Unable to avoid copy while creating an array as requested.")
-        return handles.host_of(x, "np.asarray").astype(dtype)
+        return handles.host_of(x, "np.asarray").astype(wanted)
     if copy:
         return np.array(handles.host_of(x, "np.array"), order="K")
-    if handles.is_light(x) and (alias := handles.lent_light(x)) is not None:
-        weakref.finalize(alias, type, x).atexit = False
-        return alias
-    if makes_ndarray(sys._getframe(1)):     # it asks for one array again and again
-        return _with_storage(x._self_storage.expose_again(meta, "np.asarray").view(), x)
-    return _with_storage(handles.alias_of(x, "np.asarray"), x)
+    if who_asks(sys._getframe(1), True) == NDARRAY:     # it asks for one array again and again
+        return _keeping(x._self_storage.expose_again(meta, "np.asarray").view(), x._self_storage)
+    return _keeping(handles.alias_of(x, "np.asarray"), x._self_storage)
 
 
-def _with_storage(alias: np.ndarray, x: ArrayHandle) -> np.ndarray:
+class _Kept(weakref.ref):
+    """An alias, and what lives as long as it."""
+
+    __slots__ = ("owner",)
+
+    owner: Any
+
+
+_kept_by_aliases: dict[int, _Kept] = {}
+
+
+def _let_go(alias: _Kept, kept: dict[int, _Kept] = _kept_by_aliases) -> None:     # at exit there are no globals
+    kept.pop(id(alias), None)
+
+
+def _keeping(alias: np.ndarray, owner: Any) -> np.ndarray:
     """An alias that keeps the storage, as one that NumPy makes of a buffer does: who has the device memory, and makes
     a lazy array of it again, gets one that knows of the alias.
     """
-    weakref.finalize(alias, type, x._self_storage).atexit = False       # a call that does nothing
+    kept = _Kept(alias, _let_go)
+    kept.owner = owner
+    _kept_by_aliases[id(kept)] = kept
     return alias
 
 
@@ -89,7 +107,7 @@ def buffer(x: ArrayHandle, flags: int, /) -> memoryview:
     special = who_asks(sys._getframe(1))
     if special in (FORTRAN, STRIDES):
         return memoryview(_lent(x, meta, special))
-    if not (special or meta.flags.c_contiguous) and makes_ndarray(sys._getframe(1)):
+    if not (special or meta.flags.c_contiguous) and who_asks(sys._getframe(1), True) == NDARRAY:
         raise BufferError("numpy.asarray gets an array without C order from __array__")
     if special == ROW:
         text = "torch.asarray takes every buffer for one row of float32: use torch.as_tensor(x)"
@@ -98,7 +116,7 @@ def buffer(x: ArrayHandle, flags: int, /) -> memoryview:
     kind = meta.dtype
     if special != BYTES and type(x._self_storage) is not Storage and not _comes_back(kind, kind.isalignedstruct):
         raise BufferError(f"NumPy reads a buffer of {kind} as another dtype; use numpy.asarray(x)")
-    return x._self_storage.expose_buffer(meta, "C buffer access")
+    return memoryview(x._self_storage.expose_again(meta, "C buffer access"))
 
 
 def _kept(x: ArrayHandle) -> memoryview:
@@ -175,7 +193,7 @@ def _comes_back(dtype: np.dtype, aligned: bool) -> bool:
 def array_struct(x: ArrayHandle) -> Any:
     """`__array_struct__`: a capsule that holds an alias, which NumPy keeps with its array."""
     _raise_lost()
-    if makes_ndarray(sys._getframe(1)):
+    if who_asks(sys._getframe(1), True) == NDARRAY:
         raise AttributeError("__array_struct__")
     if handles.is_light(x) and not who_asks(sys._getframe(1)) and (alias := handles.lent_light(x)) is not None:
         return alias.__array_struct__
@@ -235,10 +253,10 @@ def is_given(x: ArrayHandle) -> bool:
 def array_interface(x: ArrayHandle) -> dict:
     """`__array_interface__`, version 3."""
     _raise_lost()
+    if who_asks(sys._getframe(1), True) == NDARRAY:
+        raise AttributeError("__array_interface__")
     meta = handles.meta_of(x)
     storage = x._self_storage
-    if makes_ndarray(sys._getframe(1)):
-        raise AttributeError("__array_interface__")
     if meta.dtype.kind == "T" or meta.dtype.kind == "V" and not _has_descr(meta.dtype):
         # bfloat16, strings of variable length and fields in disorder have no description; `__array__` keeps them.
         raise AttributeError("__array_interface__")
@@ -300,7 +318,7 @@ def dlpack(x: ArrayHandle, *, stream: Any = None, max_version: tuple[int, int] |
     if copy:
         host = np.array(handles.host_of(x, "__dlpack__"))
     else:
-        host = _with_storage(handles.alias_of(x, "__dlpack__"), x)
+        host = _keeping(handles.alias_of(x, "__dlpack__"), x._self_storage)
     return host.__dlpack__(max_version=max_version)
 
 

@@ -44,7 +44,7 @@ def whole_number(i: Any) -> int | None:
     """
     try:
         return operator.index(i)
-    except Exception as error:  # noqa: BLE001  whatever it raises, NumPy drops
+    except Exception as error:      # whatever it raises, NumPy drops
         if from_handler(error):
             raise
         return None

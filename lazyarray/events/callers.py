@@ -130,7 +130,7 @@ _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 #: Of Python 3.11 the one before a call does it, once it is specialised.
 _CALLS = ("CALL", "PRECALL")
 
-FORTRAN, STRIDES, BYTES, TENSOR, ROW, _NDARRAY = 1, 2, 3, 4, 5, 6
+FORTRAN, STRIDES, BYTES, TENSOR, ROW, NDARRAY = 1, 2, 3, 4, 5, 6
 
 #: (id of a code object, instruction) -> (the code object, the answer or the names that lead to a local callee).
 _sites: dict[tuple[int, int], tuple[CodeType, int | tuple[str, ...]]] = {}
@@ -159,26 +159,18 @@ def _watch_new() -> None:
             watch_routines(module)
 
 
-def who_asks(frame: FrameType) -> int:
+def who_asks(frame: FrameType, ndarrays: bool = False) -> int:
     """What the call is that `frame` is at, or 0.
 
     FORTRAN: of a routine made by f2py. STRIDES: within as_strided. BYTES: of a type of Python's for plain memory.
-    TENSOR: of a tensor type of torch's, such as `torch.FloatTensor`. ROW: of `torch.asarray`.
+    TENSOR: of a tensor type of torch's, such as `torch.FloatTensor`. ROW: of `torch.asarray`. With `ndarrays` also
+    NDARRAY, of `numpy.asarray` or ``asanyarray``; not of ``array``, which mostly copies, in an order that may depend on
+    the array's own, and does not say in which.
     """
     if len(sys.modules) != _modules:
         _watch_new()
     if _native.recording is not None and (routine := _native.recording.routine_called(frame)) is not None:
         return FORTRAN if _copies(routine) else 0
-    answer = _answer(frame)
-    return 0 if answer == _NDARRAY else answer
-
-
-def makes_ndarray(frame: FrameType) -> bool:
-    """Whether the call that `frame` is at is of `numpy.asarray`, ``asanyarray`` or ``array``."""
-    return _answer(frame) == _NDARRAY
-
-
-def _answer(frame: FrameType) -> int:
     code, at = frame.f_code, frame.f_lasti
     known = _sites.get((id(code), at))
     if known is None:
@@ -186,7 +178,9 @@ def _answer(frame: FrameType) -> int:
             _sites.clear()
         known = _sites[id(code), at] = code, _look(frame)
     answer = known[1]
-    return answer if type(answer) is int else _known(_follow(variable(frame, answer[0]), answer[1:]))
+    if type(answer) is not int:
+        answer = _known(_follow(variable(frame, answer[0]), answer[1:]))
+    return 0 if answer == NDARRAY and not ndarrays else answer
 
 
 def assigns_an_item(frame: FrameType) -> bool:
@@ -289,8 +283,8 @@ def _known(callee: Any) -> int:
         callee = callee.func
     if callee is memoryview or callee is bytes or callee is bytearray:
         return BYTES
-    if callee is np.asarray or callee is np.array or callee is np.asanyarray:
-        return _NDARRAY
+    if callee is np.asarray or callee is np.asanyarray:
+        return NDARRAY
     if type(callee).__name__ in ("_TensorMeta", "tensortype"):
         return TENSOR
     if getattr(callee, "__name__", None) == "asarray" and getattr(callee, "__module__", None) == "torch":

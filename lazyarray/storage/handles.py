@@ -26,7 +26,7 @@ from ..errors.own_threads import others_run
 from ..events import trace
 from ..settings.options import current as current_options
 from . import exports, foreign_streams, transfer, upload_cache, views
-from .mirror.aliases import is_lent_early, lend_early
+from .mirror.aliases import Early, lend_early
 from .state import making_lock, small_limit, tick
 from .statements import held
 from .storage import Storage
@@ -71,8 +71,8 @@ class ScalarHandle(_Number):
 class Home:
     """What a small lazy array that is nothing but an ndarray yet shares with its views: see `completed`.
 
-    `sent` and `lent`: how often the device, and foreign code, has needed its bytes, once it has: see `stays_light` and
-    `lent_light`.
+    `sent`: how often the device has needed its bytes, once it has, see `stays_light`. `lent`: the aliases of it, once
+    there was one, see `lent_light`.
     """
 
     __slots__ = ("array", "storage", "sent", "lent")
@@ -137,10 +137,8 @@ class HostStorage:
     def expose_host(self, view: np.ndarray, why: str) -> np.ndarray:
         return view.view()
 
-    expose_again = expose_host
-
-    def expose_buffer(self, view: np.ndarray, why: str) -> memoryview:
-        return memoryview(view)
+    def expose_again(self, view: np.ndarray, why: str) -> np.ndarray:
+        return view
 
     def is_aliased(self, meta: np.ndarray) -> bool:
         """Whether somebody has an alias of `meta`, beside the array whose meta it is, and who asks."""
@@ -437,7 +435,7 @@ def completed(x: ArrayHandle, name: str) -> Any:
         home = None if _native.recording is None else _native.recording.home(x)
         if home is None:        # another thread was quicker; or it is being made, and this raises AttributeError
             return object.__getattribute__(x, name)
-        storage = _promoted(home, Storage.over_host)
+        storage = _promoted(home, lambda device, array: Storage.over_host(device, array, _lent_of(home)))
         x._self_storage = storage
         x._self_home = None
         return storage
@@ -481,7 +479,7 @@ def moved(x: ArrayHandle) -> bool:
     home = _native.recording.home(x)    # type: ignore[union-attr]
     if home is None or home.storage is not None or not home.array.size:
         return False
-    x._self_storage = _promoted(home, _on_device)
+    x._self_storage = _promoted(home, lambda device, array: _on_device(device, array, _lent_of(home)))
     x._self_home = None
     return x._self_storage.clean    # type: ignore[no-any-return]
 
@@ -506,10 +504,19 @@ def _sent(device: Device, array: np.ndarray) -> Any:
     return device.xp.zeros(array.shape, array.dtype, "C" if array.flags.c_contiguous else "F")
 
 
-def _on_device(device: Device, array: np.ndarray) -> Storage:
+def _lent_of(home: Home) -> dict[int, Early]:
+    """The aliases of a home's ndarray."""
+    try:
+        return home.lent
+    except AttributeError:      # no call comes in between, in which a handler could make another one
+        lent = home.lent = {}
+        return lent
+
+
+def _on_device(device: Device, array: np.ndarray, lent: dict[int, Early]) -> Storage:
     """A storage over the memory of an ndarray, current on the device alone, if that can be."""
-    root = None if is_lent_early(array) else _sent(device, array)
-    made = Storage.over_host(device, array, root)
+    root = None if lent else _sent(device, array)
+    made = Storage.over_host(device, array, lent, root)
     return made if root is None else _with_bounds(made, array)
 
 
@@ -520,27 +527,26 @@ def _with_bounds(made: Storage, array: np.ndarray) -> Storage:
 
 
 _PLAIN = frozenset("?bBhHiIlLqQfdFD")
-_MOST_LENT = 3
 
 
 def lent_light(x: ArrayHandle) -> np.ndarray | None:
     """An alias of an array that is nothing but its ndarray, and stays that; None where it gets a storage for it.
 
-    ``host[:] = x + 1`` took 65 us, most of them for a storage of `x + 1`, and takes 13 (on an H200's host 7). What is
-    asked for again and again takes 6 with a storage.
+    ``host[:] = x + 1`` took 65 us, most of them for a storage of `x + 1`, and takes 13 (on an H200's host 7). A new row
+    each time, ``np.asarray(x[i])``, took 14 with a storage, and takes 6.5; one array each time 4.3, and 6.5 (3.13, the
+    simulated device).
     """
     home = _native.recording.home(x) if is_light(x) else None   # type: ignore[union-attr]
     host = x._self_host
     if home is None or home.storage is not None or promoted or others_run():
         return None
-    times = getattr(home, "lent", 0)
-    if times == _MOST_LENT or getattr(home, "sent", 0) or not (     # what is sent again is told from what was written
+    if getattr(home, "sent", 0) or not (     # what is sent again is told from what was written
             host.flags.carray and host.size and host.dtype.char in _PLAIN and host.dtype.isnative):
         return None
     if trace.before_host_use is not None:
         trace.before_host_use()
-    home.lent = times + 1
-    return lend_early(host, home.array)
+    alias = lend_early(host, home.array, _lent_of(home))
+    return None if home.storage is not None or promoted else alias      # a handler may have given it one meanwhile
 
 
 #: The homes of arrays that statements write on the host now, of which the part in C tells, too; and of those that are
@@ -597,7 +603,7 @@ def stays_light(x: ArrayHandle, host: np.ndarray) -> bool:
     if home is None:        # another thread has given it a storage
         return False
     times = getattr(home, "sent", 0)
-    if times < _FEW_TIMES and views.each_once(host).nbytes <= _MOST_COMPARED and not is_lent_early(home.array):
+    if times < _FEW_TIMES and views.each_once(host).nbytes <= _MOST_COMPARED and not _lent_of(home):
         home.sent = times + 1
         return True
     storage = x._self_storage

@@ -31,6 +31,7 @@ from .writeable import both_or_neither, writeable
 
 if TYPE_CHECKING:
     from ..devices import Device
+    from .mirror.aliases import Early
 
 __all__ = ["Storage", "adopted", "write_all"]
 
@@ -78,9 +79,9 @@ class Storage(StorageState):
         return self, meta
 
     @classmethod
-    def over_host(cls, device: Device, array: np.ndarray, root: Any = None) -> Storage:
-        """A storage, current on the host, over the memory of a small array that is nobody else's; with the device array
-        `root`, current there alone.
+    def over_host(cls, device: Device, array: np.ndarray, lent: dict[int, Early], root: Any = None) -> Storage:
+        """A storage, current on the host, over the memory of a small array that is nobody else's, of which the aliases
+        `lent` are; with the device array `root`, current there alone.
         """
         self = cls(device, root)
         for _ in range(1000):
@@ -95,7 +96,7 @@ class Storage(StorageState):
             self.mirror.valid = Ranges.span(0, memory.nbytes)
             self.host_dirty = self.placed = Ranges.span(0, self._nbytes)    # of an array without elements none
             self.host = True
-            self.mirror.take_on(array)
+            self.mirror.take_on(lent)
         return self
 
     # -- the four verbs --------------------------------------------------------------------
@@ -244,12 +245,9 @@ class Storage(StorageState):
                 self.incoming.land(self)
             return alias
 
-    def expose_buffer(self, view: np.ndarray, why: str) -> memoryview:
-        """`expose_again` for a consumer of the buffer protocol."""
-        return memoryview(self.expose_again(view, why))
-
     def expose_again(self, view: np.ndarray, why: str) -> np.ndarray:
-        """`expose_host`, but one alias serves all that ask for the same view: nobody is to change its flags.
+        """`expose_host` for NumPy and for consumers of buffers: one alias serves all that ask for the same view, so
+        nobody is to change its flags.
 
         After some views of an array that is not large one alias serves all: who makes an array of its rows asks for one
         after the other.

@@ -120,6 +120,14 @@ def test_where_numbers_are_no_longer_looked_at_the_limit_is_what_was_set():
     assert np.allclose(np.asarray(found[0]), 2 * wanted, rtol=1e-12)
 
 
+def test_what_gives_nothing_is_no_look():
+    x = raised()
+    for _ in range(400):
+        np.multiply(x, 0.99, out=x)
+        np.add.at(x, [3], 1.0)
+    assert limit() == SET
+
+
 def test_and_more_waits_are_asked_for_then():
     x = raised()
     for _ in range(400):

@@ -5,6 +5,7 @@ import gc
 import os
 import random
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -48,14 +49,37 @@ def test_an_alias_makes_no_storage():
     assert alias[2] == 10 and alias[3] == 9
 
 
-def test_what_is_asked_for_again_and_again_gets_a_storage():
+def known():
+    """The aliases that are known, and not of arrays with a storage."""
+    return [one for one in gc.get_objects() if type(one) is aliases.Early and one() is not None]
+
+
+@pytest.mark.parametrize("promote", [True, False])
+def test_what_is_asked_for_again_and_again_is_one_memory(promote):
     x = light(np.arange(6.0))
-    kept = [np.asarray(x) for _ in range(5)]
-    assert not handles.is_light(x)
+    kept = [np.asarray(x if i % 2 else x[:]) for i in range(5)]
+    assert handles.is_light(x)
+    if promote:
+        x._self_storage
+        assert not handles.is_light(x)
     for i, alias in enumerate(kept):
         alias[i] = 50 + i
         assert all(other[i] == 50 + i for other in kept) and x[i] == 50 + i
     assert float((x + 0).sum()) == sum(range(50, 55)) + 5
+    xp = lazyarray.device().xp
+    assert xp.asnumpy(lazyarray.asdevice(x)).tolist() == [50, 51, 52, 53, 54, 5]
+    kept[0][5] = 1
+    assert xp.asnumpy(lazyarray.asdevice(x)).tolist() == [50, 51, 52, 53, 54, 1]
+
+
+def test_ten_thousand_are_forgotten_in_little_time():
+    x = light(np.arange(10_000.0))
+    kept = [np.asarray(x[i:i + 1]) for i in range(10_000)]
+    assert len(known()) == len(kept)
+    start = time.perf_counter()
+    kept.clear()
+    assert time.perf_counter() - start < 1.0        # a look at all of them for each took 5
+    assert not known()
 
 
 @pytest.mark.parametrize("written", ["before", "after", "both"])
@@ -92,16 +116,16 @@ def test_an_alias_of_a_view_and_of_its_base():
 def test_nothing_is_kept():
     x = light(np.arange(6.0))
     alias = np.asarray(x)
-    assert aliases._early
+    assert known()
     part = alias[2:]
     del alias
     gc.collect()
-    assert aliases._early       # what was made of it is one still
+    assert known()              # what was made of it is one still
     part[0] = 5
     assert x[2] == 5
     del part
     gc.collect()
-    assert not aliases._early and handles.is_light(x)
+    assert not known() and handles.is_light(x)
 
 
 def test_an_alias_outlives_its_array():
@@ -255,5 +279,4 @@ def test_an_interrupt_at_any_point(case, monkeypatch):
                 names.clear()
                 del x
         gc.collect()
-        assert not [one for lent in aliases._early.values() for one in lent if one() is not None]
-        aliases._early.clear()
+        assert not known()

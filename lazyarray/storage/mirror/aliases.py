@@ -24,7 +24,7 @@ from .byte_ranges import EMPTY, Ranges
 from .dirty_tracking import Nothing, Pages, Snapshot, kernel
 from .pages import Mapping
 
-__all__ = ["NOTHING", "LentMemory", "is_lent_early", "lend_early"]
+__all__ = ["NOTHING", "Early", "LentMemory", "lend_early"]
 
 #: An alias in more ranges than this is taken to cover the smallest gaps between them.
 _MOST_RANGES = 1 << 14
@@ -46,48 +46,36 @@ class _Alias(weakref.ref):
     writeable: bool
 
 
-class _Early(weakref.ref):
-    """The owner of an alias that was lent before there was a `LentMemory`, and where in which ndarray it lies."""
+class Early(weakref.ref):
+    """The owner of an alias lent before there was a `LentMemory`, where in an ndarray it lies, and all such."""
 
-    __slots__ = ("key", "start", "stop", "dtype")
+    __slots__ = ("all", "start", "stop", "dtype")
 
-    key: int        # the ndarray's identity: the owner keeps it
+    all: dict[int, Early]       # by identity
     start: int
     stop: int
     dtype: np.dtype[Any]
 
 
-_early: dict[int, list[_Early]] = {}
-
-
-def lend_early(array: np.ndarray, whole: np.ndarray) -> np.ndarray:
+def lend_early(array: np.ndarray, whole: np.ndarray, lent: dict[int, Early]) -> np.ndarray:
     """An alias of an array in C order, which is all or a part of the ndarray `whole`, which is nobody else's.
 
-    Who writes through it writes the ndarray. The `LentMemory` that is made of that takes on its aliases.
+    Who writes through it writes the ndarray. It is noted in `lent`, which the `LentMemory` of `whole` takes on.
     """
     owner = PickleBuffer(array)
-    reference = _Early(owner, _forget)
-    reference.key = id(whole)
+    reference = Early(owner, _forget)
+    reference.all = lent
     reference.start = 0 if array is whole else (
         array.__array_interface__["data"][0] - whole.__array_interface__["data"][0])
     reference.stop = reference.start + array.nbytes
     reference.dtype = array.dtype
-    _early.setdefault(id(whole), []).append(reference)
+    lent[id(reference)] = reference
     return _ndarray(array.shape, array.dtype, owner)
 
 
-def is_lent_early(whole: np.ndarray) -> bool:
-    """Whether there are aliases of `lend_early`."""
-    return any(reference() is not None for reference in tuple(_early.get(id(whole), ())))
-
-
-def _forget(reference: _Early) -> None:
+def _forget(reference: Early) -> None:
     """Called by the garbage collector, in any thread. (What an interrupt leaves of it is dead, and does no harm.)"""
-    references = _early.get(reference.key, [])
-    if reference in references:
-        references.remove(reference)
-    if not references:
-        _early.pop(reference.key, None)
+    reference.all.pop(id(reference), None)
 
 
 class LentMemory(Unique):
@@ -147,9 +135,9 @@ class LentMemory(Unique):
         self._enter(owner, ranges, dtype, offset, writeable)
         return array
 
-    def take_on(self, whole: np.ndarray) -> None:
+    def take_on(self, lent: dict[int, Early]) -> None:
         """Take on the aliases that were lent of an ndarray, whose memory this is now; its bytes must be valid."""
-        for reference in tuple(_early.get(id(whole), ())):      # they stay: after an interrupt comes another storage
+        for reference in tuple(lent.values()):      # they stay: after an interrupt comes another storage
             owner = reference()
             if owner is not None:
                 self._enter(owner, Ranges.span(reference.start, reference.stop), reference.dtype, reference.start, True)
