@@ -114,7 +114,7 @@ class Odd:
 
 @pytest.mark.parametrize("item", [
     np.timedelta64(1, "s"), np.timedelta64("NaT", "s"), np.datetime64(1, "s"), np.str_("a"),
-    np.void(b"ab"), Odd(ValueError), Odd(TypeError), Odd(ValueError, 2, 1)], ids=repr)
+    np.void(b"ab"), Odd(ValueError), Odd(TypeError), Odd(ValueError, 2, 1)], ids=range(8))
 @pytest.mark.parametrize("key", [
     lambda i: i, lambda i: (0, i), lambda i: (i, 0), lambda i: (..., i), lambda i: (None, i), lambda i: [i, 0],
     lambda i: ([0], i), lambda i: (np.array([True, False, True]), i)], ids=range(8))
