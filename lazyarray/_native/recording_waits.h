@@ -64,7 +64,6 @@ note_number(void)
 static int
 note_hosts_work(PyObject *callee, PyObject *const *arguments, Py_ssize_t count, PyObject *result)
 {
-    const int cost = cost_of(callee);
     Py_ssize_t largest = 0;
     if (PyArray_CheckScalar(result) || PyLong_Check(result) || PyFloat_Check(result)) {
         note_number();
@@ -74,6 +73,7 @@ note_hosts_work(PyObject *callee, PyObject *const *arguments, Py_ssize_t count, 
         const Py_ssize_t nbytes = PyArray_Check(arguments[i]) ? bytes_of((PyArrayObject *)arguments[i]) : 0;
         largest = largest > nbytes ? largest : nbytes;
     }
+    const int cost = cost_of(callee);
     if (cost > 0 && (double)largest * cost > (double)small_set)
         note_work((double)largest * cost);
     return cost < 0 ? -1 : 0;

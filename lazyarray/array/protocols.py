@@ -104,10 +104,10 @@ def buffer(x: ArrayHandle, flags: int, /) -> memoryview:
             and not meta.dtype.hasobject):
         # Who asks for neither a format nor a shape gets the bytes of any dtype; they are C-contiguous then.
         return memoryview(meta.reshape(-1).view(np.uint8))
-    special = who_asks(sys._getframe(1))
+    special = who_asks(sys._getframe(1), True)
     if special in (FORTRAN, STRIDES):
         return memoryview(_lent(x, meta, special))
-    if not (special or meta.flags.c_contiguous) and who_asks(sys._getframe(1), True) == NDARRAY:
+    if special == NDARRAY and not meta.flags.c_contiguous:
         raise BufferError("numpy.asarray gets an array without C order from __array__")
     if special == ROW:
         text = "torch.asarray takes every buffer for one row of float32: use torch.as_tensor(x)"
@@ -193,15 +193,15 @@ def _comes_back(dtype: np.dtype, aligned: bool) -> bool:
 def array_struct(x: ArrayHandle) -> Any:
     """`__array_struct__`: a capsule that holds an alias, which NumPy keeps with its array."""
     _raise_lost()
-    if who_asks(sys._getframe(1), True) == NDARRAY:
+    special = who_asks(sys._getframe(1), True)
+    if special == NDARRAY:
         raise AttributeError("__array_struct__")
-    if handles.is_light(x) and not who_asks(sys._getframe(1)) and (alias := handles.lent_light(x)) is not None:
+    if not special and handles.is_light(x) and (alias := handles.lent_light(x)) is not None:
         return alias.__array_struct__
     meta = handles.meta_of(x)
     if meta.dtype.kind not in "biufcSO":
         # The struct has no room for units, fields or references: the next protocols in line have.
         raise AttributeError("__array_struct__")
-    special = who_asks(sys._getframe(1))
     if special in (FORTRAN, STRIDES):
         return _lent(x, meta, special).__array_struct__
     return handles.alias_of(x, "C array access (__array_struct__)").__array_struct__
