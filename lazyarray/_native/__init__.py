@@ -10,7 +10,7 @@ from types import ModuleType
 __all__ = ["launch", "missing", "recording", "small_copies", "staging"]
 
 #: What the Python modules expect: raised with each change of what a module in C takes or gives.
-INTERFACE = 58
+INTERFACE = 59
 
 
 #: Name of a part that can't be used -> the reason, for ``python -m lazyarray``.

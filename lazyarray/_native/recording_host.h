@@ -120,7 +120,7 @@ static PyObject *
 on_host_to_write(PyObject *x)
 {
     PyObject *host = on_host_up_to(x, PY_SSIZE_T_MAX);
-    return host == NULL || PyArray_NBYTES((PyArrayObject *)host) > limits.ON_BOTH ? NULL : host;
+    return host == NULL || PyArray_NBYTES((PyArrayObject *)host) > limits.GIVEN ? NULL : host;
 }
 
 /* The same of a small array. */

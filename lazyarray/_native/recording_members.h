@@ -377,8 +377,8 @@ view_of_part(PyObject *x, PyObject *index)
     PyObject *meta = meta_with_storage(x), *part = NULL, *result = NULL;
     if (meta != NULL && (sees || count < PyArray_NDIM((PyArrayObject *)meta)))
         part = PyObject_GetItem(meta, index);
-    /* A row, or a short part of one. */
-    if (part != NULL && numbers && (!sees || (PyArray_Check(part) && bytes_of((PyArrayObject *)part) <= small_bytes / COSTLY))
+    /* A small row, or a short part of one. */
+    if (part != NULL && numbers && (!PyArray_Check(part) || bytes_of((PyArrayObject *)part) <= small_bytes / (sees ? 4 : 2))
             && note_taken(x, meta, 0) < 0)
         Py_CLEAR(part);
     if (part != NULL)

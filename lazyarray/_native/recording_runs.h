@@ -90,7 +90,7 @@ is_medium(PyObject *x, PyObject *storage)
     Py_INCREF(storage);
     const Py_ssize_t nbytes = bytes_of_storage(storage);
     Py_DECREF(storage);
-    PyObject *meta = nbytes < 0 || nbytes > limits.ON_BOTH ? NULL : meta_of_lazy(x);
+    PyObject *meta = nbytes < 0 || nbytes > limits.GIVEN ? NULL : meta_of_lazy(x);
     int medium = 0;
     if (meta != NULL && PyArray_Check(meta) && PyArray_ITEMSIZE((PyArrayObject *)meta) > 0)
         medium = times(nbytes / PyArray_ITEMSIZE((PyArrayObject *)meta), element_bytes((PyArrayObject *)meta)) > small_bytes;
@@ -307,6 +307,25 @@ lighten(PyObject *x)
     return alone < 0 || PyErr_Occurred() ? -1 : 0;
 }
 
+/* How many of these are still to come before a storage of so many bytes is copied for them, below 0: none; or -1 with an error. The copy of
+one that has more than `ON_BOTH` takes as long as many of them do: then so many count, a quarter of them of this storage. */
+static long
+ones_to_come(PyObject *storage, Py_ssize_t nbytes)
+{
+    if (nbytes <= limits.ON_BOTH)
+        return limits.TAKEN - run.ones;
+    const int goes_on = run.ones < 0;       /* others are on the host already */
+    PyObject *taken = PyObject_GetAttr(storage, text.taken), *next;
+    const long count = taken == NULL ? -1 : PyLong_AsLong(taken) + 1;
+    Py_XDECREF(taken);
+    if ((count <= 0 && PyErr_Occurred()) || (next = PyLong_FromLong(count)) == NULL)
+        return -1;
+    const int failed = PyObject_SetAttr(storage, text.taken, next);
+    Py_DECREF(next);
+    const long of_any = goes_on ? -1 : nbytes / limits.GIVEN_EACH - run.ones, of_this = nbytes / limits.GIVEN_EACH / 4 - count;
+    return failed ? -1 : of_any > of_this ? of_any : of_this;
+}
+
 /* Notes that an element or a row is taken of an array, or (`written`) assigned, that is too large to be a small one, but not for the host:
 after many in a row, with no call on a large array between, it is fetched, or given to the host. Then others that the program takes elements
 of follow at once, and what was fetched before once there were as many more as make up for the copy. Whether it was; -1: an error. */
@@ -315,16 +334,22 @@ note_one(PyObject *x, PyObject *storage, int written)
 {
     Py_INCREF(storage);
     const int medium = is_medium(x, storage);
+    const Py_ssize_t nbytes = medium > 0 ? bytes_of_storage(storage) : 0;
+    long to_come = 0;
     int follows = 0;
-    if (medium > 0 && run.ones < 0) {
+    if (medium > 0 && run.ones < 0 && (written || nbytes <= limits.ON_BOTH)) {
         PyObject *fetched = written ? NULL : PyObject_GetAttr(storage, text.fetched);
         follows = written ? got(storage, S.host) != Py_None : fetched != NULL && PyLong_AsLong(fetched) < 0;
         Py_XDECREF(fetched);
     }
+    if (medium > 0 && !follows && !PyErr_Occurred()) {
+        to_come = ones_to_come(storage, nbytes) - 1;
+        run.ones++;
+    }
     Py_DECREF(storage);
     if (PyErr_Occurred())
         return -1;
-    if (medium <= 0 || (!follows && ++run.ones <= limits.TAKEN))
+    if (medium <= 0 || (!follows && to_come >= 0))
         return 0;
     PyObject *done = PyObject_CallFunctionObjArgs(py.give_to_host, x, written ? Py_True : Py_False, NULL);
     const long calls = done == NULL ? -1 : PyLong_AsLong(done);

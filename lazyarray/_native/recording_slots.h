@@ -13,7 +13,7 @@ typedef PyObject *Object;
     end_on_host, on_host, learned, costs, no_value, changing, device_of, meta_of, brought, plain, note_many, \
     refused, entries, entry_of, after, given, weak, loops, of_new_memory, device_operand, reductions, reducing, reduction_of, note_greatest, norm, \
     direct, operators, powers, power, overlap, seeing, all_ended, bounds_of, with_bounds, order_of_rows, note_range, note_computed, keep_range, range_of, cast, casts, takes, take_of, getitem, uploaded, fetch_taken, fetch_run, give_to_host, threads_started, own_threads, arange, empty, zeros, full, full_like, zeros_like, ones_like, add, maximum, minimum, addend
-#define LIMITS MOST_STEPS, MOST_READERS, LONG, LONGEST, SMALL, LARGE, LARGE_RESULT, ORIGIN, WIDE, TAKEN, ON_BOTH
+#define LIMITS MOST_STEPS, MOST_READERS, LONG, LONGEST, SMALL, LARGE, LARGE_RESULT, ORIGIN, WIDE, TAKEN, ON_BOTH, GIVEN, GIVEN_EACH
 #define TEXTS defer_from, default_options, view, stream, shape, size, dtype, compute, order, kernel, value, \
     flat, strided, table, nbytes, _nbytes, strides, several, spread, read_late, transpose, usable, _current, lazy, _process, out, at, outer, reduceat, overwrite_input, where, \
     __call__, __get__, __doc__, __wrapped__, acquire, ranges, mirror, device_only, joined, lock, _lock, reads, writes, written, \

@@ -412,7 +412,7 @@ PyInit_small_copies(void)
     copy_type = (PyTypeObject *)PyType_FromSpec(&copy_spec);
     PyObject *module = fetcher_type == NULL || copy_type == NULL ? NULL : PyModule_Create(&definition);
     if (module != NULL && (PyModule_AddObjectRef(module, "Fetcher", fetcher_type) < 0
-                           || PyModule_AddIntConstant(module, "INTERFACE", 58) < 0))
+                           || PyModule_AddIntConstant(module, "INTERFACE", 59) < 0))
         Py_CLEAR(module);
     Py_XDECREF(fetcher_type);
     return module;

@@ -306,7 +306,7 @@ PyInit_staging(void)
     PyObject *module = PyModule_Create(&definition), *type = PyType_FromSpec(&spec);
     look_at_processor();
     if (module == NULL || type == NULL || PyModule_AddObjectRef(module, "Crew", type) < 0
-            || PyModule_AddIntConstant(module, "INTERFACE", 58) < 0)
+            || PyModule_AddIntConstant(module, "INTERFACE", 59) < 0)
         Py_CLEAR(module);
     Py_XDECREF(type);
     return module;

@@ -32,6 +32,10 @@ __all__ = ["TAKEN", "fetch_run", "fetch_taken", "for_native", "give_to_host"]
 TAKEN = 16
 #: So many calls on the host make up for a fetch of few bytes, which waits for the device; one more for so many bytes.
 _CALLS, _EACH = 12, 16 << 10
+#: The most bytes of an array of which a loop takes elements or rows that the host gets, and how many of them each that
+#: was taken makes up for where that is more than `ON_BOTH`: a copy there and back goes at some 10 GB/s where the memory
+#: of the host is new, and each call on the device takes some 7 us longer than on the host.
+GIVEN, GIVEN_EACH = 64 << 20, 64 << 10
 #: The most that the bytes of what is fetched for the first time count as: if the program goes on with that, it pays.
 _FIRST = 32
 
@@ -57,16 +61,19 @@ def give_to_host(x: ArrayHandle, written: bool) -> int:
     How many of them make up for it; 0 if that is not wanted here, or can't be.
     """
     storage = x._self_storage
-    if not current_options().small_on_host or others_run() or not _may_be_fetched(storage) or (
+    if not current_options().small_on_host or others_run() or not _may_be_fetched(storage, GIVEN) or (
             written and _is_lent(storage)):
         return 0
     whole = coherence.whole_of(storage)
     with contextlib.suppress(TransferError):        # `no_transfers` is in force
         _fetch(storage, whole, "its elements or rows are taken and assigned one by one")
         storage.fetched = storage.writes
+        storage.taken = 0
+        with holding(storage.lock):
+            coherence.note_on_host(storage)
         if written:
             storage.wrote_host(whole)
-        return _CALLS + storage.nbytes // _EACH
+        return _CALLS + storage.nbytes // (_EACH if storage.nbytes <= ON_BOTH else GIVEN_EACH)
     return 0
 
 
@@ -100,8 +107,8 @@ def fetch_run(lacking: Sequence[ArrayHandle | ScalarHandle], length: int) -> int
     return _CALLS + min(nbytes[0] // _EACH, _FIRST) + nbytes[1] // _EACH
 
 
-def _may_be_fetched(storage: Any) -> bool:
-    return type(storage) is Storage and storage.nbytes <= ON_BOTH and not (
+def _may_be_fetched(storage: Any, most: int = ON_BOTH) -> bool:
+    return type(storage) is Storage and storage.nbytes <= most and not (
         storage.foreign or storage.compacts or storage.loans and not all_ended(storage))
 
 
@@ -122,4 +129,5 @@ def _fetch(storage: Storage, view: Any, why: str) -> None:
 def for_native() -> dict[str, Any]:
     """What the part in C calls and goes by."""
     return {"fetch_taken": fetch_taken, "fetch_run": fetch_run, "give_to_host": give_to_host,
-            **own_threads.for_native(), "TAKEN": TAKEN, "ON_BOTH": ON_BOTH}
+            **own_threads.for_native(), "TAKEN": TAKEN, "ON_BOTH": ON_BOTH,
+            "GIVEN": GIVEN, "GIVEN_EACH": GIVEN_EACH}

@@ -15,6 +15,7 @@ import pytest
 import lazyarray
 import lazyarray.numpy as xnp
 from lazyarray import _native
+from lazyarray.dispatch.small_runs import GIVEN, GIVEN_EACH
 from lazyarray.storage.handles import is_light
 from lazyarray.storage.state import ON_BOTH
 
@@ -135,7 +136,7 @@ MORE = {"multiples": 60, "marks": 10, "parts_of_rows": 10}
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("n", [N, ON_BOTH // 8])
+@pytest.mark.parametrize("n", [N, ON_BOTH // 8, ON_BOTH // 8 + 1])
 def test_values_are_numpys(program, n):
     assert np.array_equal(program(xnp, n), program(np, n))
 
@@ -167,9 +168,68 @@ def test_the_loop_goes_on_on_the_host():
 
 
 def test_an_array_that_is_too_large_stays():
-    found, seen = counted(lambda: counts(xnp, ON_BOTH // 8 + 1))
+    found, seen = counted(lambda: counts(xnp, GIVEN // 8 + 1))
     assert seen["materialise"] == 0 and lazyarray.where(found).side == "device"
-    assert np.array_equal(found, counts(np, ON_BOTH // 8 + 1))
+    assert np.array_equal(found, counts(np, GIVEN // 8 + 1))
+
+
+#: Rows of 4,000 bytes, of an array of which as many as `ENOUGH` make up for the copy.
+ROWS, LENGTH = 2 * ON_BOTH // 4000, 500
+ENOUGH = ROWS * LENGTH * 8 // GIVEN_EACH
+
+
+def larger():
+    """A new array that is larger than what the host may have beside the device, there alone, and its values."""
+    plain = np.arange(float(ROWS * LENGTH)).reshape(ROWS, LENGTH)
+    return lazyarray.asarray(lazyarray.device().xp.asarray(plain), donate=True), plain
+
+
+def sum_of_rows(x, count):
+    total = 0.0
+    for i in range(count):
+        total = total + x[i] * 0.5
+    return total
+
+
+@pytest.mark.parametrize(("count", "fetched"), [(ENOUGH - 10, 0), (ENOUGH + 10, 1), (ROWS, 1)])
+def test_a_larger_one_is_fetched_after_as_many_rows_as_make_up_for_the_copy(count, fetched):
+    x, plain = larger()
+    total = sum_of_rows(x, count)
+    assert (lazyarray.where(x).side == "both") == bool(fetched)
+    assert np.array_equal(total, sum_of_rows(plain, count))
+
+
+def test_larger_ones_of_each_of_which_few_rows_are_taken_stay():
+    """However many they are: of each so many have to be taken themselves."""
+    arrays = [larger()[0] for _ in range(6)]
+    total = 0.0
+    for k in range(6 * (ENOUGH // 4 - 2)):
+        total = total + arrays[k % 6][k] * 0.5
+    assert {lazyarray.where(x).side for x in arrays} == {"device"}
+    assert np.array_equal(total, sum(larger()[1][k] * 0.5 for k in range(6 * (ENOUGH // 4 - 2))))
+
+
+def test_larger_ones_stay_where_large_calls_come_between():
+    x, plain = larger()
+    y = lazyarray.asarray(plain)
+    for k in range(2 * ENOUGH):
+        y[:] += x[k]
+    assert lazyarray.where(x).side == "device"
+
+
+def test_a_larger_table_is_filled_row_by_row_on_the_host():
+    """Its rows are computed from those before, as in sequence alignment; the device gets it when it needs it."""
+    def fill(np, count):
+        table = np.zeros((ROWS, LENGTH))
+        for i in range(1, count):
+            table[i, 1:] = np.maximum(table[i - 1, 1:], table[i - 1, :-1] + i % 3)
+        return table
+
+    for count in (ENOUGH // 2, ENOUGH, ROWS):
+        found, seen = counted(lambda count=count: fill(xnp, count))
+        assert np.array_equal(found, fill(np, count))
+        total = found.sum(axis=0)
+        assert np.array_equal(total, fill(np, count).sum(axis=0)) and seen["materialise"] <= 8
 
 
 def test_nothing_is_fetched_where_no_array_is_small():
