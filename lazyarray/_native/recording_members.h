@@ -494,8 +494,14 @@ again:
     if (member->cost < 0 && (member->cost = cost_of(member->callee)) < 0)
         goto otherwise;
     cost = (member->kind & POWERS) && count > 1 && is_plain_power(args[1]) ? 1 : member->cost;
-    if (run.credit > 0 && count > 0 && (member->kind & (IN_PLACE | ASSIGNS)) && Py_TYPE(args[0]) == types.LazyNdarray && lighten(args[0]) < 0)
-        return NULL;
+    if (count > 0 && Py_TYPE(args[0]) == types.LazyNdarray
+            && ((run.credit > 0 && (member->kind & (IN_PLACE | ASSIGNS)))
+                || (to_lighten != NULL && (member->kind & INDEXES) && got(args[0], X.storage) == to_lighten))) {
+        if (member->kind & INDEXES)
+            to_lighten = NULL;
+        if (lighten(args[0]) < 0)
+            return NULL;
+    }
     const int kind = member->kind;
     if (begin(&found, cost, kind & MULTIPLIES) < 0 || count < 1 || all > MOST_ARGUMENTS || small_bytes == 0 || Py_TYPE(args[0]) != types.LazyNdarray)
         goto otherwise;

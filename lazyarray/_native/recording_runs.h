@@ -25,6 +25,10 @@ their values fetched. */
 static struct { long length, since, needed, credit, hosted, spent, balance, away, ones, numbers, enough; } run
     = {.needed = SHORTEST_RUN, .enough = ENOUGH};
 
+/* The storage of an array that was to be nothing but its ndarray, see `lighten`, while a row of it was in use, as in ``x[i] += 1``: the next time
+that one is taken it may be. To be compared alone: it may be gone. */
+static const void *to_lighten;
+
 static void
 forget_runs(void)
 {
@@ -254,6 +258,14 @@ is_known_here_alone(PyObject *x, PyObject *storage, PyObject *leaf)
     return Py_REFCNT(storage) == 2 + (leaf != Py_None && got(x, X.leaf) == leaf && Py_REFCNT(leaf) == 1 && AT(leaf, L.storage) == storage);
 }
 
+/* Whether the elements of an array are of those dtypes of which aliases need no storage. */
+static int
+is_lent_light(PyObject *meta)
+{
+    const PyArray_Descr *dtype = PyArray_DESCR((PyArrayObject *)meta);
+    return strchr("?bBhHiIlLqQfdFD", dtype->type) != NULL && PyArray_ISNBO(dtype->byteorder);
+}
+
 /* Let an array be nothing but its ndarray again, if it was fetched for the host to go on with it and nobody else knows of its storage: what
 the device has of it is given up, and the host writes it without telling anybody: an element in 0.14 us instead of 1.3. -1: an error. */
 static int
@@ -271,10 +283,10 @@ lighten(PyObject *x)
     }
     alone = (fetched = PyObject_GetAttr(storage, text.fetched)) == NULL || (writes = PyObject_GetAttr(storage, text.writes)) == NULL
             || (mirror = PyObject_GetAttr(storage, text.mirror)) == NULL ? -1 : same(fetched, writes);
-    /* What has lent aliases will be asked for more: it would get a storage again, and all that is not small be copied each time. */
+    /* What lent aliases will be asked for more: it must be of those that need no storage for them, see `lent_light`. */
     if (alone > 0 && mirror != Py_None)
         alone = Py_TYPE(mirror) == types.Mirror && got(mirror, M.lent) == Py_False
-            && (got(mirror, M._lends) == zero || bytes_of_storage(storage) <= small_bytes);
+            && (got(mirror, M._lends) == zero || bytes_of_storage(storage) <= small_bytes || is_lent_light(AT(x, X.meta)));
     if (alone > 0 && (alone = PyObject_IsTrue(py.partners)) >= 0)
         alone = !alone;
     if (alone > 0) {        /* NumPy may be writing the array in another thread */
@@ -356,7 +368,12 @@ note_one(PyObject *x, PyObject *storage, int written)
     Py_XDECREF(done);
     if (calls >= 0 && !(follows && written))
         run.ones = (follows ? run.ones : 0) - calls;
-    return calls < 0 || (calls > 0 && written && lighten(x) < 0) ? -1 : calls > 0;
+    if (calls > 0 && written) {
+        to_lighten = got(x, X.storage);
+        if (lighten(x) < 0)
+            return -1;
+    }
+    return calls < 0 ? -1 : calls > 0;
 }
 
 /* Whether an index with arrays, all of which the host has, names a small part of an array that is larger than small ones, but not too

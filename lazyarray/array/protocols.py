@@ -80,14 +80,20 @@ def _keeping(alias: np.ndarray, owner: Any) -> np.ndarray:
     return alias
 
 
+_BY_ARRAY = "numpy.asarray gets an array without C order from __array__"
+
+
 def buffer(x: ArrayHandle, flags: int, /) -> memoryview:
     """`__buffer__`: the memory of an alias; writable if the array is.
 
     Raises ValueError, as an ndarray does, if the consumer asks for another layout or for writable memory.
     """
-    if (flags & (_WRITABLE | _FORMAT | _ANY_CONTIGUOUS | _F_CONTIGUOUS) == _FORMAT | _STRIDES and handles.is_light(x)
-            and not who_asks(sys._getframe(1)) and (alias := handles.lent_light(x)) is not None):
-        return memoryview(alias)
+    if (flags & (_WRITABLE | _FORMAT | _ANY_CONTIGUOUS | _F_CONTIGUOUS) == _FORMAT | _STRIDES and handles.is_light(x)):
+        special, host = who_asks(sys._getframe(1), True), x._self_host
+        if special == NDARRAY and host is not None and not host.flags.c_contiguous:
+            raise BufferError(_BY_ARRAY)
+        if special in (0, NDARRAY) and (alias := handles.lent_light(x)) is not None:
+            return memoryview(alias)
     if flags & _WRITABLE or flags & (_C_CONTIGUOUS | _F_CONTIGUOUS | _ANY_CONTIGUOUS) != _STRIDES:
         _check_buffer(handles.meta_of(x), flags)
     meta, storage = x._self_meta, x._self_storage
@@ -108,7 +114,7 @@ def buffer(x: ArrayHandle, flags: int, /) -> memoryview:
     if special in (FORTRAN, STRIDES):
         return memoryview(_lent(x, meta, special))
     if special == NDARRAY and not meta.flags.c_contiguous:
-        raise BufferError("numpy.asarray gets an array without C order from __array__")
+        raise BufferError(_BY_ARRAY)
     if special == ROW:
         text = "torch.asarray takes every buffer for one row of float32: use torch.as_tensor(x)"
         warnings.warn(text, stacklevel=2)       # torch keeps only the class of an error, and not what it says

@@ -541,7 +541,8 @@ def lent_light(x: ArrayHandle) -> np.ndarray | None:
     if home is None or home.storage is not None or promoted or others_run():
         return None
     if getattr(home, "sent", 0) or not (     # what is sent again is told from what was written
-            host.flags.carray and host.size and host.dtype.char in _PLAIN and host.dtype.isnative):
+            host.flags.behaved and home.array.flags.forc and host.size and host.dtype.char in _PLAIN
+            and host.dtype.isnative):
         return None
     if trace.before_host_use is not None:
         trace.before_host_use()

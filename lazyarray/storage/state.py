@@ -105,7 +105,7 @@ class StorageState(_Slots):
     joined: tuple = ()          # (stream, `writes` then): those that have waited for the last write, and read it
     ordered: tuple = ()         # (stream, stream): the memory won't be given back before the first has read it
     reads = 0                   # elements fetched one by one since the last write
-    taken = 0                   # elements and rows taken of it; of a small one from a number on that belongs to `writes`
+    taken = 0                   # elements and rows taken of it; if small, from a number on that belongs to `writes`
     writes = 0                  # by device code, or perhaps by it, for who puts off a look at the bytes
     fetched = -1                # `writes` when the host was to go on with it: see `dispatch/small_runs.py`
     writing = 0                 # how many device writes are under way, all of the thread that has the lock

@@ -5,7 +5,6 @@ import ast
 import collections
 import subprocess
 import sys
-import tracemalloc
 from pathlib import Path
 
 import numpy
@@ -173,8 +172,8 @@ def test_an_array_that_is_too_large_stays():
     assert np.array_equal(found, counts(np, GIVEN // 8 + 1))
 
 
-#: Rows of 4,000 bytes, of an array of which as many as `ENOUGH` make up for the copy.
-ROWS, LENGTH = 2 * ON_BOTH // 4000, 500
+#: Rows of 960 bytes, of an array of which as many as `ENOUGH` make up for the copy.
+ROWS, LENGTH = 2 * ON_BOTH // 960, 120
 ENOUGH = ROWS * LENGTH * 8 // GIVEN_EACH
 
 
@@ -455,28 +454,26 @@ def assigned_one_by_one(n):
     return light
 
 
-def carved(energy):
+def carved(energy, light=None):
     """Rows that are written in turn, where each step lends two aliases."""
     found = energy.copy()
     for i in range(1, len(found)):
         left, right = np.r_[np.inf, found[i - 1, :-1]], np.r_[found[i - 1, 1:], np.inf]
         found[i] += np.minimum(np.minimum(left, found[i - 1]), right)
+        if light is not None:
+            light.append(is_light(found))
     return found
 
 
-def memory_beside_aliases():
-    """How many bytes that takes at a time, as a multiple of the array's."""
+def light_beside_aliases():
+    """How often the table became nothing but its ndarray, or got a storage again; and if it was that at last."""
     plain = np.random.default_rng(0).random((400, 400))
-    lazy = lazyarray.asarray(plain)
+    lazy, light = lazyarray.asarray(plain), []
     for _ in range(3):
-        found = carved(lazy)
-    tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
-    found = carved(lazy)
-    most = tracemalloc.get_traced_memory()[1] - before
-    tracemalloc.stop()
+        light = [False]
+        found = carved(lazy, light)
     assert np.array_equal(found, carved(plain))
-    return most / plain.nbytes
+    return sum(one != other for one, other in zip(light, light[1:])), light[-1]
 
 
 def test_what_is_assigned_one_by_one_is_nothing_but_its_ndarray():
@@ -486,11 +483,11 @@ def test_what_is_assigned_one_by_one_is_nothing_but_its_ndarray():
     text = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n" \
         "import test_one_by_one_on_host as tests; tests._native.recording.small(4096)\n" \
         "print([tests.assigned_one_by_one(n) for n in (tests.N, tests.ON_BOTH // 8)])\n" \
-        "tests._native.recording.small(95_000); print(tests.memory_beside_aliases())"
+        "tests._native.recording.small(95_000); print(tests.light_beside_aliases())"
     made = subprocess.run([sys.executable, "-W", "ignore", "-c", text], capture_output=True, text=True, timeout=300)
     assert made.returncode == 0, made.stderr
-    light, most = map(ast.literal_eval, made.stdout.splitlines())
-    assert light == [True, True] and most < 1.5, "all of it is copied at each step"
+    light, beside = map(ast.literal_eval, made.stdout.splitlines())
+    assert light == [True, True] and beside == (1, True), "all of it is copied at each step"
 
 
 def test_views_of_what_is_assigned_one_by_one_keep_its_storage():

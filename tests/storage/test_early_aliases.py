@@ -98,6 +98,56 @@ def test_the_device_sees_what_an_alias_writes(written):
     assert alias[0] == (8 if written != "after" else 1)
 
 
+#: Views of a matrix of 6 x 8.
+VIEWS = {"columns": lambda a: a[:, 2:5], "one column": lambda a: a[:, 3], "inner part": lambda a: a[1:-1, 1:-1],
+         "each other": lambda a: a[::2, ::3], "backwards": lambda a: a[::-1, ::-2], "transposed": lambda a: a.T,
+         "a row backwards": lambda a: a[2, ::-1], "a new axis": lambda a: a[:, None, 1::2]}
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("see", VIEWS.values(), ids=VIEWS)
+@pytest.mark.parametrize("ask", [np.asarray, lambda x: np.array(x, copy=None)], ids=["asarray", "array"])
+def test_an_alias_with_gaps_makes_no_storage_and_is_the_memory(ask, see, order, small_on_host):
+    plain = np.arange(48.0).reshape(6, 8)
+    x = xnp.asarray(light(plain) * 1) if order == "C" else light(np.ascontiguousarray(plain.T)).T
+    alias = ask(see(x))
+    assert handles.is_light(x) and np.array_equal(alias, see(plain))
+    assert alias.strides == see(x).strides and alias.flags.writeable
+
+    plain = plain.copy()
+    alias[...] = alias + 100        # by who has it
+    see(plain)[...] += 100
+    assert np.array_equal(x, plain)
+    see(x)[...] *= 2                # by the host
+    see(plain)[...] *= 2
+    assert np.array_equal(alias, see(plain))
+    small_on_host(0)
+    x += 1                          # by the device, beside which the alias lives on
+    plain += 1
+    assert not handles.is_light(x)
+    assert np.array_equal(alias, see(plain)) and np.array_equal(x, plain)
+    alias[...] = -alias
+    see(plain)[...] *= -1
+    assert np.array_equal(lazyarray.device().xp.asnumpy(lazyarray.asdevice(x)), plain), "what lies in the gaps is kept"
+
+
+def test_what_can_be_made_writable_is_made_so_again():
+    """SciPy does so with the columns that index its sparse arrays."""
+    alias = np.asarray(light(np.arange(12).reshape(6, 2))[:, 1])
+    alias.flags.writeable = False
+    alias.flags.writeable = True
+    alias[0] = 5
+
+
+def test_lists_of_views_make_no_storage():
+    x = light(np.arange(48.0).reshape(6, 8))
+    plain = np.asarray(x).copy()
+    for np_of in (np.array, np.stack, lambda parts: np.max(parts, axis=0), lambda parts: np.median(parts, axis=0)):
+        found = np_of([x[1:-1, 1:-1], x[:-2, 1:-1], x[2:, 1:-1]])
+        assert np.array_equal(found, np_of([plain[1:-1, 1:-1], plain[:-2, 1:-1], plain[2:, 1:-1]]))
+    assert handles.is_light(x)
+
+
 def test_an_alias_of_a_view_and_of_its_base():
     x = light(np.arange(8.0))
     view = x[2:6]

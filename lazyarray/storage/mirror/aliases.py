@@ -47,30 +47,30 @@ class _Alias(weakref.ref):
 
 
 class Early(weakref.ref):
-    """The owner of an alias lent before there was a `LentMemory`, where in an ndarray it lies, and all such."""
+    """The owner of an alias lent before there was a `LentMemory`, how it lies in an ndarray, and all such."""
 
-    __slots__ = ("all", "start", "stop", "dtype")
+    __slots__ = ("all", "shape", "strides", "offset", "dtype")
 
     all: dict[int, Early]       # by identity
-    start: int
-    stop: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
     dtype: np.dtype[Any]
 
 
 def lend_early(array: np.ndarray, whole: np.ndarray, lent: dict[int, Early]) -> np.ndarray:
-    """An alias of an array in C order, which is all or a part of the ndarray `whole`, which is nobody else's.
+    """An alias of an array, which is all or a part of the ndarray `whole`, in C or Fortran order and nobody else's.
 
     Who writes through it writes the ndarray. It is noted in `lent`, which the `LentMemory` of `whole` takes on.
     """
-    owner = PickleBuffer(array)
+    owner = PickleBuffer(whole if whole.flags.c_contiguous else whole.T)
     reference = Early(owner, _forget)
     reference.all = lent
-    reference.start = 0 if array is whole else (
+    reference.shape, reference.strides, reference.dtype = array.shape, array.strides, array.dtype
+    reference.offset = 0 if array is whole else (
         array.__array_interface__["data"][0] - whole.__array_interface__["data"][0])
-    reference.stop = reference.start + array.nbytes
-    reference.dtype = array.dtype
     lent[id(reference)] = reference
-    return _ndarray(array.shape, array.dtype, owner)
+    return _ndarray(array.shape, array.dtype, owner, reference.offset, array.strides)
 
 
 def _forget(reference: Early) -> None:
@@ -140,7 +140,9 @@ class LentMemory(Unique):
         for reference in tuple(lent.values()):      # they stay: after an interrupt comes another storage
             owner = reference()
             if owner is not None:
-                self._enter(owner, Ranges.span(reference.start, reference.stop), reference.dtype, reference.start, True)
+                ranges = Ranges.of_view(reference.shape, reference.strides, reference.dtype.itemsize, reference.offset,
+                                        _MOST_RANGES)
+                self._enter(owner, ranges, reference.dtype, reference.offset, True)
 
     def _enter(self, owner: PickleBuffer, ranges: Ranges, dtype: np.dtype[Any], offset: int, writeable: bool) -> None:
         """Let it be known that bytes are lent."""
