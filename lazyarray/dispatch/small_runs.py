@@ -32,9 +32,9 @@ __all__ = ["TAKEN", "fetch_run", "fetch_taken", "for_native", "give_to_host"]
 TAKEN = 16
 #: So many calls on the host make up for a fetch of few bytes, which waits for the device; one more for so many bytes.
 _CALLS, _EACH = 12, 16 << 10
-#: The most bytes of an array of which a loop takes elements or rows that the host gets, and for how many of them one that
-#: was taken makes up where these are more than `ON_BOTH`. (On an H200 four programs of five took 0.03 to 0.8 of the time:
-#: ``benchmarks/results/rows-of-large-arrays-cuda-2026-12-01.json``. Other limits were not tried.)
+#: The most bytes of an array of which a loop takes elements or rows that the host gets, and for how many of them one
+#: that was taken makes up where these are more than `ON_BOTH`. (On an H200 4 programs of 5 took 0.03 to 0.8 of the
+#: time: ``benchmarks/results/rows-of-large-arrays-cuda-2026-12-01.json``. Other limits were not tried.)
 GIVEN, GIVEN_EACH = 64 << 20, 64 << 10
 #: The most that the bytes of what is fetched for the first time count as: if the program goes on with that, it pays.
 _FIRST = 32
