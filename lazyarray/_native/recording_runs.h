@@ -36,6 +36,7 @@ forget_runs(void)
     run.length = run.since = run.credit = run.hosted = run.spent = run.balance = run.away = run.ones = run.numbers = 0;
     run.needed = SHORTEST_RUN;
     run.enough = ENOUGH;
+    to_lighten = NULL;
 }
 
 /* Arrays are fetched no more. */
@@ -258,7 +259,7 @@ is_known_here_alone(PyObject *x, PyObject *storage, PyObject *leaf)
     return Py_REFCNT(storage) == 2 + (leaf != Py_None && got(x, X.leaf) == leaf && Py_REFCNT(leaf) == 1 && AT(leaf, L.storage) == storage);
 }
 
-/* Whether the elements of an array are of those dtypes of which aliases need no storage. */
+/* Whether the elements of an array are of those dtypes of which aliases need no storage: `_PLAIN` of `storage/handles.py`. */
 static int
 is_lent_light(PyObject *meta)
 {

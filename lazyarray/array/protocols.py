@@ -56,27 +56,24 @@ def array(x: ArrayHandle, dtype: Any = None, *, copy: bool | None = None) -> np.
 
 
 class _Kept(weakref.ref):
-    """An alias, and what lives as long as it."""
+    """An alias, and what lives as long as it; by identity, since arrays have no hash."""
 
     __slots__ = ("owner",)
+    __hash__, __eq__ = object.__hash__, object.__eq__
 
     owner: Any
 
 
-_kept_by_aliases: dict[int, _Kept] = {}
-
-
-def _let_go(alias: _Kept, kept: dict[int, _Kept] = _kept_by_aliases) -> None:     # at exit there are no globals
-    kept.pop(id(alias), None)
+_kept_by_aliases: set[_Kept] = set()
 
 
 def _keeping(alias: np.ndarray, owner: Any) -> np.ndarray:
     """An alias that keeps the storage, as one that NumPy makes of a buffer does: who has the device memory, and makes
     a lazy array of it again, gets one that knows of the alias.
     """
-    kept = _Kept(alias, _let_go)
+    kept = _Kept(alias, _kept_by_aliases.discard)       # no Python code, in which a signal handler may raise
     kept.owner = owner
-    _kept_by_aliases[id(kept)] = kept
+    _kept_by_aliases.add(kept)
     return alias
 
 

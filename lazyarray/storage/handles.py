@@ -504,16 +504,16 @@ def _sent(device: Device, array: np.ndarray) -> Any:
     return device.xp.zeros(array.shape, array.dtype, "C" if array.flags.c_contiguous else "F")
 
 
-def _lent_of(home: Home) -> dict[int, Early]:
+def _lent_of(home: Home) -> set[Early]:
     """The aliases of a home's ndarray."""
     try:
         return home.lent
     except AttributeError:      # no call comes in between, in which a handler could make another one
-        lent = home.lent = {}
+        lent = home.lent = set()
         return lent
 
 
-def _on_device(device: Device, array: np.ndarray, lent: dict[int, Early]) -> Storage:
+def _on_device(device: Device, array: np.ndarray, lent: set[Early]) -> Storage:
     """A storage over the memory of an ndarray, current on the device alone, if that can be."""
     root = None if lent else _sent(device, array)
     made = Storage.over_host(device, array, lent, root)

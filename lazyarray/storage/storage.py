@@ -79,7 +79,7 @@ class Storage(StorageState):
         return self, meta
 
     @classmethod
-    def over_host(cls, device: Device, array: np.ndarray, lent: dict[int, Early], root: Any = None) -> Storage:
+    def over_host(cls, device: Device, array: np.ndarray, lent: set[Early], root: Any = None) -> Storage:
         """A storage, current on the host, over the memory of a small array that is nobody else's, of which the aliases
         `lent` are; with the device array `root`, current there alone.
         """

@@ -47,35 +47,28 @@ class _Alias(weakref.ref):
 
 
 class Early(weakref.ref):
-    """The owner of an alias lent before there was a `LentMemory`, how it lies in an ndarray, and all such."""
+    """The owner of an alias lent before there was a `LentMemory`, and how it lies in an ndarray."""
 
-    __slots__ = ("all", "shape", "strides", "offset", "dtype")
+    __slots__ = ("shape", "strides", "offset", "dtype")
 
-    all: dict[int, Early]       # by identity
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
     dtype: np.dtype[Any]
 
 
-def lend_early(array: np.ndarray, whole: np.ndarray, lent: dict[int, Early]) -> np.ndarray:
+def lend_early(array: np.ndarray, whole: np.ndarray, lent: set[Early]) -> np.ndarray:
     """An alias of an array, which is all or a part of the ndarray `whole`, in C or Fortran order and nobody else's.
 
     Who writes through it writes the ndarray. It is noted in `lent`, which the `LentMemory` of `whole` takes on.
     """
     owner = PickleBuffer(whole if whole.flags.c_contiguous else whole.T)
-    reference = Early(owner, _forget)
-    reference.all = lent
+    reference = Early(owner, lent.discard)      # no Python code, in which a signal handler may raise
     reference.shape, reference.strides, reference.dtype = array.shape, array.strides, array.dtype
     reference.offset = 0 if array is whole else (
         array.__array_interface__["data"][0] - whole.__array_interface__["data"][0])
-    lent[id(reference)] = reference
+    lent.add(reference)
     return _ndarray(array.shape, array.dtype, owner, reference.offset, array.strides)
-
-
-def _forget(reference: Early) -> None:
-    """Called by the garbage collector, in any thread. (What an interrupt leaves of it is dead, and does no harm.)"""
-    reference.all.pop(id(reference), None)
 
 
 class LentMemory(Unique):
@@ -135,9 +128,9 @@ class LentMemory(Unique):
         self._enter(owner, ranges, dtype, offset, writeable)
         return array
 
-    def take_on(self, lent: dict[int, Early]) -> None:
+    def take_on(self, lent: set[Early]) -> None:
         """Take on the aliases that were lent of an ndarray, whose memory this is now; its bytes must be valid."""
-        for reference in tuple(lent.values()):      # they stay: after an interrupt comes another storage
+        for reference in lent.copy():       # they stay: after an interrupt comes another storage
             owner = reference()
             if owner is not None:
                 ranges = Ranges.of_view(reference.shape, reference.strides, reference.dtype.itemsize, reference.offset,
